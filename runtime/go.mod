@@ -1,0 +1,13 @@
+module github.com/batleforc/batlehub-sandbox/runtime
+
+go 1.26.5
+
+require github.com/batleforc/batlehub-sandbox/wire v0.0.0
+
+replace github.com/batleforc/batlehub-sandbox/wire => ../wire
+
+require github.com/batleforc/batlehub-sandbox/agent v0.0.0
+
+require golang.org/x/sys v0.50.0 // indirect
+
+replace github.com/batleforc/batlehub-sandbox/agent => ../agent

@@ -1,0 +1,3 @@
+module github.com/batleforc/batlehub-sandbox/wire
+
+go 1.26.5
