@@ -1,0 +1,3 @@
+// Package build makes the configured runtime. It is the one place that names concrete
+// runtimes.
+package build

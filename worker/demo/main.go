@@ -1,0 +1,5 @@
+// Command demo scans a few real packages, and one of its own with a planted
+// secret, inside proven bwrap sandboxes.
+package main
+
+func main() {}
