@@ -1,0 +1,3 @@
+// Package sandboxtest has a sandbox.Runtime for the tests of its callers. It
+// starts no process and touches no disk.
+package sandboxtest
