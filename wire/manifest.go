@@ -100,7 +100,7 @@ func (m *Manifest) Encode() ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	b, err := json.Marshal(m)
+	b, err := json.Marshal(m.withLists())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrManifest, err)
 	}
@@ -108,6 +108,26 @@ func (m *Manifest) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("%w: %d bytes, want at most %d", ErrManifest, len(b), ManifestCap)
 	}
 	return b, nil
+}
+
+// withLists returns m with every absent list as an empty one, since a null is
+// refused by the reader.
+func (m *Manifest) withLists() *Manifest {
+	c := *m
+	c.Entries, c.Argv, c.Canaries = list(m.Entries), list(m.Argv), list(m.Canaries)
+	if m.Probe != nil {
+		probe := *m.Probe
+		probe.Commands = list(probe.Commands)
+		c.Probe = &probe
+	}
+	return &c
+}
+
+func list[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
 }
 
 // Validate reports the first thing in m that no agent could or should follow.

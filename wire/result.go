@@ -178,7 +178,7 @@ func (r *Result) encode(key SealKey, stdout []byte) ([]byte, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(r)
+	body, err := json.Marshal(r.withLists())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrResult, err)
 	}
@@ -190,6 +190,19 @@ func (r *Result) encode(key SealKey, stdout []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: result.json has %d bytes, want at most %d", ErrResult, len(b), ResultJSONCap)
 	}
 	return b, nil
+}
+
+// withLists returns r with every absent list as an empty one, since a null is
+// refused by the reader.
+func (r *Result) withLists() *Result {
+	c := *r
+	c.Extraction.Notes = list(r.Extraction.Notes)
+	if r.Probe != nil {
+		probe := *r.Probe
+		probe.Verdicts, probe.Commands = list(probe.Verdicts), list(probe.Commands)
+		c.Probe = &probe
+	}
+	return &c
 }
 
 func (r *Result) validate() error {
