@@ -1,0 +1,26 @@
+#!/bin/sh
+# The checks of this project's own, beside golangci-lint.
+set -eu
+cd "$(dirname "$0")/.."
+status=0
+fail() {
+  echo "lint: $*" >&2
+  status=1
+}
+
+# A tidy go.mod per module, without the workspace's help.
+for module in wire agent runtime worker conformance fuzz heavy; do
+  GOWORK=off go -C "$module" mod tidy -diff >/dev/null 2>&1 || fail "$module/go.mod is not tidy: run 'GOWORK=off go -C $module mod tidy'"
+done
+
+# Scripts parse.
+for script in task .ci/run scripts/*.sh; do
+  sh -n "$script" 2>/dev/null || bash -n "$script" || fail "$script does not parse"
+done
+
+# A skipped test says why, in the words the report counts.
+if git grep -nE 't\.Skip(f)?\(("")?\)|\.Skip\(""\)' -- '*_test.go'; then
+  fail "a skip without its reason"
+fi
+
+exit $status

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Installs what tests and demo use from a Debian or Ubuntu host. Without the
+# right to install, or on another distribution, it says what is missing; the
+# tests that need it are then reported as not run.
+set -eu
+
+missing=
+need() { # PROGRAM PACKAGE
+  command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
+}
+need bwrap bubblewrap
+need setpriv util-linux
+need unzip unzip
+need zip zip
+need bsdtar libarchive-tools
+need xz xz-utils
+need zstd zstd
+need bzip2 bzip2
+need gcc gcc
+need musl-gcc musl-tools
+[ -e /usr/include/seccomp.h ] || missing="$missing libseccomp-dev"
+[ -n "$missing" ] || exit 0
+
+sudo=
+if [ "$(id -u)" != 0 ]; then sudo="sudo -n"; fi
+if command -v apt-get >/dev/null 2>&1 && $sudo true 2>/dev/null; then
+  echo "setup: installing$missing" >&2
+  log=$(mktemp)
+  # An old package list is the usual reason for a failed install: update then.
+  # shellcheck disable=SC2086
+  if ! DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y --no-install-recommends $missing >"$log" 2>&1; then
+    $sudo apt-get update >"$log" 2>&1 &&
+      DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y --no-install-recommends $missing >>"$log" 2>&1 || {
+      tail -n 5 "$log" >&2
+      echo "setup: could not install$missing; install them by hand" >&2
+      rm -f "$log"
+      exit 1
+    }
+  fi
+  rm -f "$log"
+else
+  echo "setup: missing$missing; tests that need them are not run" >&2
+fi
