@@ -5,7 +5,10 @@ set -eu
 time=$1
 cd "$(dirname "$0")/../fuzz"
 for target in $(go test -list '^Fuzz' . | grep '^Fuzz'); do
-  printf 'fuzz %s for %s\n' "$target" "$time"
-  go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" . | tail -n 1
+  name=$(echo "$target" | sed 's/\([A-Z]\)/_\1/g; s/^_//' | tr '[:upper:]' '[:lower:]' | sed 's/rel_path/relpath/')
+  printf '%s for %s: ' "$name" "$time"
+  # pipefail is not in POSIX sh, so the status is taken from the command itself.
+  output=$(go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" . 2>&1) || { echo "$output"; exit 1; }
+  echo "$output" | grep -E '^fuzz: elapsed' | tail -n 1 | sed 's/^fuzz: //'
 done
 go test -tags gofuzz -count=1 .
