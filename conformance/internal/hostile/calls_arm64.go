@@ -1,0 +1,4 @@
+package main
+
+// archCalls are those that only this architecture has.
+var archCalls []kernelCall
