@@ -1,0 +1,87 @@
+package config
+
+import (
+	"time"
+)
+
+// Config is a whole configuration, every default filled in.
+type Config struct {
+	Worker   Worker
+	Scanners map[string]Scanner
+	// Warnings name what was set and has no effect.
+	Warnings []Warning
+}
+
+// Worker is [worker].
+type Worker struct {
+	MaxConcurrent  int64
+	Registries     []string
+	JobTimeoutSecs int64
+	MaxAttempts    int64
+	Sandbox        Sandbox
+}
+
+// Sandbox is [worker.sandbox].
+type Sandbox struct {
+	Runtime           string
+	MemoryLimitMB     int64
+	CPUSeconds        int64
+	MaxExtractedMB    int64
+	MaxEntries        int64
+	StartTimeoutSecs  int64
+	ProbeIntervalSecs int64
+	BundleBackend     string
+	BundlePrefix      string
+	BundleTTLSecs     int64
+	RunDir            string
+	Bwrap             Bwrap
+}
+
+// StartTimeout is StartTimeoutSecs as a duration.
+func (s Sandbox) StartTimeout() time.Duration {
+	return time.Duration(s.StartTimeoutSecs) * time.Second
+}
+
+// Bwrap is [worker.sandbox.bwrap].
+type Bwrap struct {
+	Binary string
+	Rooms  string
+}
+
+// Scanner is [scanners.<name>]. Fields that were not set have their zero value
+// and are filled in from the scanner's type.
+type Scanner struct {
+	Name       string
+	Type       string
+	Command    string
+	Args       []string
+	Layout     *Layout
+	Timeout    time.Duration
+	Network    *bool
+	Findings   string
+	Image      string
+	Endpoint   string
+	Online     bool
+	Timeline   bool
+	Ecosystems []string
+	// AddressSpaceMB is 0 when it was not set.
+	AddressSpaceMB int64
+	// File and Line are where the table begins, for messages.
+	File string
+	Line int
+}
+
+// Layout is [scanners.<name>.layout], or the string form of it.
+type Layout struct {
+	Kind string
+	Path string
+	// Nested is nil when it was not set, and empty when it was set to nothing.
+	Nested []Nested
+	Files  map[string]string
+}
+
+// Nested is one inner archive to unpack.
+type Nested struct {
+	Member string
+	Into   string
+}

@@ -1,0 +1,150 @@
+package config
+
+import "fmt"
+
+// Type is what a key's value must be.
+type Type string
+
+// The types of keys.
+const (
+	String   Type = "string"
+	Integer  Type = "integer"
+	Boolean  Type = "boolean"
+	Strings  Type = "array of strings"
+	Table    Type = "table"
+	Tables   Type = "array of tables"
+	Duration Type = "duration"
+	// Layout is a string or a table, see Scanner.Layout.
+	LayoutValue Type = "string or table"
+)
+
+// Key documents one key.
+type Key struct {
+	// Table is the table that the key is in, "<name>" standing for any name.
+	Table string
+	// Name is the key.
+	Name string
+	// Type is what its value must be.
+	Type Type
+	// Default is the value of a configuration that says nothing, as it would
+	// be written in TOML; empty where a scanner's type decides.
+	Default string
+	// Min and Max bound an integer; Max 0 is no bound.
+	Min, Max int64
+	// Doc says what the key does, in one sentence.
+	Doc string
+}
+
+// Path is the key with its table.
+func (k Key) Path() string {
+	if k.Table == "" {
+		return k.Name
+	}
+	return k.Table + "." + k.Name
+}
+
+const (
+	tableWorker     = "worker"
+	tableSandbox    = "worker.sandbox"
+	tableBwrap      = "worker.sandbox.bwrap"
+	tableOCI        = "worker.sandbox.oci"
+	tableKubernetes = "worker.sandbox.kubernetes"
+	tableCrun       = "worker.sandbox.crun"
+	tableScanner    = "scanners.<name>"
+	tableLayout     = "scanners.<name>.layout"
+)
+
+const day = 24 * 60 * 60
+
+// Keys lists every key with its default, table by table.
+func Keys() []Key { return append([]Key(nil), keys...) }
+
+var keys = []Key{
+	{tableWorker, "max_concurrent", Integer, "4", 1, 4096, "Jobs that a worker holds at a time. Read by the queue worker only."},
+	{tableWorker, "registries", Strings, "[]", 0, 0, "Registries whose jobs a worker takes; empty means all. Read by the queue worker only."},
+	{tableWorker, "job_timeout_secs", Integer, "600", 1, day, "Seconds after which a job goes back to the queue. Read by the queue worker only."},
+	{tableWorker, "max_attempts", Integer, "3", 1, 1000, "Attempts at one job. Read by the queue worker only."},
+
+	{tableSandbox, "runtime", String, `"bwrap"`, 0, 0, "Where a scanner runs: `none`, `bwrap`, `oci`, `kubernetes` or `crun`."},
+	{tableSandbox, "memory_limit_mb", Integer, "2048", 16, 1 << 30, "Memory of one run in MiB: `RLIMIT_AS` of the scanner on `none` and `bwrap`."},
+	{tableSandbox, "cpu_seconds", Integer, "300", 1, day, "`RLIMIT_CPU` of the scanner in seconds of CPU time."},
+	{tableSandbox, "max_extracted_mb", Integer, "512", 1, 1 << 30, "MiB that the artifact may unpack to, checked by the agent inside the sandbox."},
+	{tableSandbox, "max_entries", Integer, "50000", 1, 100_000_000, "Entries that the artifact's archives may have, checked by the agent inside the sandbox."},
+	{tableSandbox, "start_timeout_secs", Integer, "120", 1, day, "Seconds a sandbox may take until its agent has fetched the bundle. The run's deadline is this plus the scanner's own `timeout`."},
+	{tableSandbox, "probe_interval_secs", Integer, "600", 1, day, "Seconds between two probes of a running worker. There is no value that switches the probe off."},
+	{tableSandbox, "bundle_backend", String, `""`, 0, 0, "Storage backend that holds the bundles of image runtimes; empty means the default backend of `[storage]`."},
+	{tableSandbox, "bundle_prefix", String, `"sandbox/"`, 0, 0, "Prefix of the bundles' keys: one path segment with a trailing `/`."},
+	{tableSandbox, "bundle_ttl_secs", Integer, "60", 1, day, "Seconds that a presigned URL outlives the run's deadline."},
+	{tableSandbox, "run_dir", String, `""`, 0, 0, "Directory in which each run gets a directory of its own; empty means the system's temporary directory."},
+
+	{tableBwrap, "binary", String, `"bwrap"`, 0, 0, "The bwrap program: a path, or a name looked up on `PATH`."},
+	{tableBwrap, "rooms", String, `"/opt/sandbox"`, 0, 0, "Directory with one tree per scanner, named after it."},
+
+	{tableOCI, "engine", String, `"podman"`, 0, 0, "The engine: `podman` or `docker`. Not read by this build."},
+	{tableOCI, "binary", String, `"podman"`, 0, 0, "The engine's command line. Not read by this build."},
+	{tableOCI, "image", String, `""`, 0, 0, "The image of scanners that name none; empty means the worker's own. Not read by this build."},
+	{tableOCI, "transport", String, `"mount"`, 0, 0, "How bundles travel: `mount` or `storage`. Not read by this build."},
+	{tableOCI, "extra_args", Strings, "[]", 0, 0, "Flags appended word for word. Not read by this build."},
+
+	{tableKubernetes, "namespace", String, `""`, 0, 0, "Namespace of the pods; empty means the worker's own. Not read by this build."},
+	{tableKubernetes, "service_account", String, `"batlehub-sandbox"`, 0, 0, "Service account of the pods. Not read by this build."},
+	{tableKubernetes, "image", String, `""`, 0, 0, "The image of scanners that name none; empty means the worker's own. Not read by this build."},
+	{tableKubernetes, "runtime_class", String, `""`, 0, 0, "Runtime class of the pods, such as `gvisor`. Not read by this build."},
+	{tableKubernetes, "node_selector", Table, "{}", 0, 0, "Node selector of the pods. Not read by this build."},
+	{tableKubernetes, "image_pull_secrets", Strings, "[]", 0, 0, "Pull secrets of the pods. Not read by this build."},
+	{tableKubernetes, "orphan_after_secs", Integer, "900", 1, 30 * day, "Seconds past its deadline after which an instance is swept. Not read by this build."},
+
+	{tableCrun, "program", String, `"crun"`, 0, 0, "The runtime program: `crun`, `runc` or `runsc`. Not read by this build."},
+
+	{tableScanner, "type", String, "", 0, 0, "The predefined scanner this one builds on, or `command` for none; default: the table's own name where that is predefined."},
+	{tableScanner, "command", String, "", 0, 0, "The scanner's program: a name looked up on the room's `PATH`, or an absolute path in the room."},
+	{tableScanner, "args", Strings, "", 0, 0, "Its arguments, without a shell. `{artifact}`, `{name}`, `{version}` and `{ecosystem}` are filled in."},
+	{tableScanner, "layout", LayoutValue, "", 0, 0, "Where the artifact goes: `archive` (unpacked), `file` (as it is) or `none`; or a table, see below."},
+	{tableScanner, "timeout", Duration, `"5m"`, 0, 0, "How long extraction and scanner may take together, as in `90s` or `5m`, or a number of seconds."},
+	{tableScanner, "network", Boolean, "false", 0, 0, "Whether the scanner may reach the network."},
+	{tableScanner, "findings", String, "", 0, 0, "How its output is read: `gitleaks`, `trivy`, `guarddog`, `postmortem`, `lines` or `status`."},
+	{tableScanner, "image", String, `""`, 0, 0, "The scanner's image, for the image runtimes only."},
+	{tableScanner, "address_space_mb", Integer, "", -1, 1 << 30, "`RLIMIT_AS` of this scanner in MiB instead of `memory_limit_mb`; -1 sets none."},
+	{tableScanner, "endpoint", String, `""`, 0, 0, "trivy: the server that holds its database; empty means that each run downloads one."},
+	{tableScanner, "online", Boolean, "false", 0, 0, "postmortem: the scan may ask code hosts about the package."},
+	{tableScanner, "timeline", Boolean, "true", 0, 0, "postmortem: also read an npm package's release history, in a run of its own without the artifact."},
+	{tableScanner, "ecosystems", Strings, "[]", 0, 0, "guarddog: the ecosystems it is used for; empty means all it knows."},
+	{tableScanner, "timeout_secs", Integer, "", 1, day, "The older form of `timeout`."},
+	{tableScanner, "escalation", Table, "{}", 0, 0, "The registry's verdict policy; not read here."},
+	{tableScanner, "api_url", String, `""`, 0, 0, "osv: not read here, such scanners run no artifact code and need no sandbox."},
+	{tableScanner, "api_key", String, `""`, 0, 0, "mlab, socket: not read here."},
+	{tableScanner, "rekor_url", String, `""`, 0, 0, "sigstore: not read here."},
+	{tableScanner, "require_for", Strings, "[]", 0, 0, "sigstore: not read here."},
+
+	{tableLayout, "kind", String, `"archive"`, 0, 0, "`archive`, `file` or `none`."},
+	{tableLayout, "path", String, `"artifact"`, 0, 0, "Where it goes below `/work`."},
+	{tableLayout, "nested", Tables, "", 0, 0, "Inner archives to unpack too, each `{ member = \"data.tar.*\", into = \"data\" }`; default: those of a gem and of a deb, told by content."},
+	{tableLayout, "files", Table, "{}", 0, 0, "Small files put beside the artifact, path to content."},
+}
+
+// foreign are the top-level keys of the registry's own configuration. A worker
+// may be given the registry's file, so they are let through and not looked at.
+var foreign = []string{
+	"config_version", "server", "database", "auth", "storage", "cache", "registries", "grants",
+	"otel", "limits", "ip_blocking", "notifications", "flag_sources", "release_imports", "air_gap",
+	"proxy", "vulnerability_scan", "cache_coherence", "upstream_audit", "subdomain_routing",
+	"stats", "search",
+}
+
+// index has the keys by path, and the names in each table.
+var index, tables = buildIndex()
+
+func buildIndex() (map[string]Key, map[string][]string) {
+	byPath, byTable := map[string]Key{}, map[string][]string{}
+	for _, k := range keys {
+		if _, twice := byPath[k.Path()]; twice {
+			panic(fmt.Sprintf("config: key %s is listed twice", k.Path()))
+		}
+		byPath[k.Path()] = k
+		byTable[k.Table] = append(byTable[k.Table], k.Name)
+	}
+	byTable[""] = append([]string{"worker", "scanners"}, foreign...)
+	byTable[tableWorker] = append(byTable[tableWorker], "sandbox")
+	byTable[tableSandbox] = append(byTable[tableSandbox], "bwrap", "oci", "kubernetes", "crun")
+	return byPath, byTable
+}

@@ -1,0 +1,122 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/knadh/koanf/parsers/toml/v2"
+	gotoml "github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// fileCap bounds one configuration file; a real one has a few KiB.
+const fileCap = 1 << 20
+
+// layer is one file: its values, and the line of each key.
+type layer struct {
+	file   string
+	values map[string]any
+	lines  map[string]int
+}
+
+// sep joins the parts of a key's path. It can't be part of a scanner's name,
+// which a dot can.
+const sep = "/"
+
+func readLayer(file string) (*layer, error) {
+	b, err := readFile(file)
+	if err != nil {
+		return nil, err
+	}
+	values, err := toml.Parser().Unmarshal(b)
+	if err != nil {
+		return nil, syntaxError(file, err)
+	}
+	return &layer{file: file, values: values, lines: keyLines(b)}, nil
+}
+
+func readFile(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, &Error{Message: fmt.Sprintf("no configuration file at %s; check --config", file)}
+	case err != nil:
+		return nil, &Error{Message: fmt.Sprintf("the configuration file can't be read: %v", err)}
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		return nil, &Error{Message: fmt.Sprintf("%s is a directory; --config takes a file, and may be given more than once", file)}
+	}
+	b, err := io.ReadAll(io.LimitReader(f, fileCap+1))
+	switch {
+	case err != nil:
+		return nil, &Error{Message: fmt.Sprintf("the configuration file can't be read: %v", err)}
+	case len(b) > fileCap:
+		return nil, &Error{File: file, Message: fmt.Sprintf("the file is larger than %d bytes, which no configuration is", fileCap)}
+	}
+	return b, nil
+}
+
+func syntaxError(file string, err error) error {
+	message := strings.TrimPrefix(err.Error(), "toml: ")
+	e := &Error{File: file, Message: "not valid TOML: " + message}
+	if d, is := errors.AsType[*gotoml.DecodeError](err); is {
+		e.Line, _ = d.Position()
+	}
+	return e
+}
+
+// keyLines finds the line of every key and table header. It reads a document
+// that has been parsed before, and so stops without a word at what it can't
+// read: a message then names the file alone.
+func keyLines(b []byte) map[string]int {
+	lines := map[string]int{}
+	p := unstable.Parser{}
+	p.Reset(b)
+	table := ""
+	for p.NextExpression() {
+		e := p.Expression()
+		switch e.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			table, _ = recordKey(&p, lines, "", e)
+		case unstable.KeyValue:
+			recordValue(&p, lines, table, e)
+		}
+	}
+	return lines
+}
+
+func recordValue(p *unstable.Parser, lines map[string]int, prefix string, e *unstable.Node) {
+	path, _ := recordKey(p, lines, prefix, e)
+	if value := e.Value(); value.Kind == unstable.InlineTable {
+		for it := value.Children(); it.Next(); {
+			recordValue(p, lines, path, it.Node())
+		}
+	}
+}
+
+func recordKey(p *unstable.Parser, lines map[string]int, prefix string, e *unstable.Node) (string, int) {
+	path, line := prefix, 0
+	for it := e.Key(); it.Next(); {
+		node := it.Node()
+		path = join(path, string(node.Data))
+		if node.Raw.Length > 0 {
+			line = p.Shape(node.Raw).Start.Line
+		}
+		if lines[path] == 0 {
+			lines[path] = line
+		}
+	}
+	return path, line
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + sep + name
+}
