@@ -1,0 +1,103 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/wire"
+)
+
+// Output is what a run's result means to its caller: an answer, or why there
+// is none. The error's Runtime and Run are left to whoever knows them.
+func Output(r *wire.Result, stdout []byte) (sandbox.RunOutput, *sandbox.Error) {
+	out := sandbox.RunOutput{Status: r.Status, Stdout: stdout, StderrTail: r.StderrTail, Result: *r}
+	switch r.Ending {
+	case wire.EndExited, wire.EndRefused:
+		return out, nil
+	case wire.EndSignaled:
+		if r.OOMKilled {
+			return out, &sandbox.Error{
+				Kind: sandbox.Crashed, Code: sandbox.CodeOOMKilled, OOMKilled: true, Signal: r.Signal,
+				Detail: "the scanner was killed for want of memory",
+				Hint:   "raise memory_limit_mb if this scanner needs more",
+			}
+		}
+		return out, nil
+	case wire.EndTimedOut:
+		return out, &sandbox.Error{Kind: sandbox.RunTimeout, Detail: "extraction and scanner took longer than they may"}
+	case wire.EndStdoutCap:
+		return out, &sandbox.Error{
+			Kind: sandbox.ResultInvalid, Code: sandbox.CodeStdoutCap,
+			Detail: fmt.Sprintf("the scanner printed more than %d bytes", wire.StdoutCap),
+		}
+	case wire.EndFailed:
+		return out, failure(r.Failure)
+	case wire.EndProbed:
+	}
+	return out, &sandbox.Error{Kind: sandbox.ResultInvalid, Detail: fmt.Sprintf("a run can't end as %q", r.Ending)}
+}
+
+// failure is what the agent could not do, in the port's terms.
+func failure(f *wire.Failure) *sandbox.Error {
+	e := &sandbox.Error{
+		Kind: sandbox.Crashed, Code: sandbox.CodeInternal,
+		Detail: fmt.Sprintf("the agent failed at %s: %s", f.Stage, f.Detail),
+	}
+	switch {
+	case f.Code == wire.CodeWireVersion:
+		return versionError(errors.New(f.Detail))
+	case f.Code == wire.CodeNoSpace:
+		e.Code = sandbox.CodeNoSpace
+		e.Hint = "free space where run directories are made"
+	case f.Code == wire.CodeNetworkOpen:
+		e.Code = sandbox.CodeNetworkOpen
+		e.Hint = "the run was to have no network; the scanner was not started"
+	case f.Stage == wire.StageLaunch && (f.Code == wire.CodeNotFound || f.Code == wire.CodeNotExecutable):
+		e.Code = sandbox.CodeCommandMissing
+		e.Hint = "the scanner's command has to be an executable file of the room"
+	case f.Stage == wire.StageFetch || f.Code == wire.CodeSizeMismatch:
+		e.Code = sandbox.CodeFetch
+	}
+	return e
+}
+
+// ReadError is what an error of Dir.Result means to the run's caller.
+func ReadError(err error) *sandbox.Error {
+	var version *wire.VersionError
+	switch {
+	case errors.As(err, &version):
+		return versionError(version)
+	case errors.Is(err, ErrNoResult):
+		return &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeNoResult, Err: err}
+	case errors.Is(err, ErrPlanted), errors.Is(err, wire.ErrSeal):
+		return &sandbox.Error{Kind: sandbox.ResultInvalid, Code: sandbox.CodeForged, Err: err}
+	case errors.Is(err, wire.ErrResult):
+		return &sandbox.Error{Kind: sandbox.ResultInvalid, Err: err}
+	}
+	return &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "reading the result", Err: err}
+}
+
+func versionError(err error) *sandbox.Error {
+	return &sandbox.Error{
+		Kind: sandbox.Refused, Code: sandbox.CodeConfig,
+		Detail: "the agent and this worker are of different releases", Err: err,
+		Hint: "build the room again with the agent of this release",
+	}
+}
+
+// AgentExit says in words what a status of the agent means, or nothing for a
+// status that is not one of its own.
+func AgentExit(status int) string {
+	return agentExits[status]
+}
+
+// agentExits are the agent's exit codes (package agent, ExitCode), which this
+// side of the wall knows by number alone.
+var agentExits = map[int]string{
+	64: "usage",
+	65: "no usable manifest",
+	66: "the result could not be stored",
+	67: "internal failure",
+	68: "cancelled",
+}

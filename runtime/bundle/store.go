@@ -1,0 +1,143 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/janitor"
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/wire"
+)
+
+// Config configures a Store.
+type Config struct {
+	// Runtime is the name that errors carry.
+	Runtime string
+	// Parent is the directory in which run directories are made; empty means
+	// the system's temporary directory. It is made if it is missing.
+	Parent string
+	// UID and GID are whom a run's files belong to; 0 leaves them to this
+	// process, which has to be root otherwise.
+	UID, GID int
+}
+
+// Store makes run directories, and removes those that others left.
+type Store struct {
+	config  Config
+	janitor janitor.Janitor
+	open    atomic.Int64
+}
+
+// NewStore returns a store. It touches nothing yet.
+func NewStore(c Config) *Store {
+	if c.Parent == "" {
+		c.Parent = os.TempDir()
+	}
+	if abs, err := filepath.Abs(c.Parent); err == nil {
+		c.Parent = abs
+	}
+	return &Store{config: c}
+}
+
+// Parent is the directory in which run directories are made.
+func (s *Store) Parent() string { return s.config.Parent }
+
+// Open counts the run directories that are in use.
+func (s *Store) Open() int { return int(s.open.Load()) }
+
+// Close ends the store. Directories still in use are removed under their runs.
+func (s *Store) Close() error {
+	if err := s.janitor.Close(); err != nil {
+		return fmt.Errorf("removing run directories below %s: %w", s.config.Parent, err)
+	}
+	return nil
+}
+
+// Request is what a run directory is made for.
+type Request struct {
+	// Manifest says what the agent is told. Its artifact entries get their
+	// URL and size here.
+	Manifest *wire.Manifest
+	// Artifact is what those entries ask for.
+	Artifact sandbox.Artifact
+	// Inside is where the agent sees the work directory, such as "/work";
+	// empty means that it sees what the host sees.
+	Inside string
+	// Deadline is when the run will be over at the latest; a sweep counts a
+	// directory's age from it.
+	Deadline time.Time
+}
+
+// Create makes the run directory of a request, filled and locked. An error is
+// a *sandbox.Error, and leaves nothing behind.
+func (s *Store) Create(ctx context.Context, r Request) (*Dir, error) {
+	if err := s.prepare(&r); err != nil {
+		return nil, s.fail(r, sandbox.Refused, sandbox.CodeConfig, "", err)
+	}
+	document, err := r.Manifest.Encode()
+	if err != nil {
+		return nil, s.fail(r, sandbox.Refused, sandbox.CodeConfig, "", err)
+	}
+	d := &Dir{store: s, request: r}
+	if err := d.make(); err != nil {
+		return nil, s.discard(d, s.classify(r, "making the run directory", err))
+	}
+	if err := d.fill(ctx, document); err != nil {
+		return nil, s.discard(d, s.classify(r, "filling the run directory", err))
+	}
+	return d, nil
+}
+
+// prepare resolves the manifest's artifact entries, on a copy.
+func (s *Store) prepare(r *Request) error {
+	m := *r.Manifest
+	m.Entries = append([]wire.Entry{}, m.Entries...)
+	inputs := 0
+	for i := range m.Entries {
+		e := &m.Entries[i]
+		switch {
+		case e.URL == "":
+			continue
+		case e.URL != wire.ArtifactURL:
+			return fmt.Errorf("entries[%d]: a bundle's entry is inline or the artifact, not %.64q", i, e.URL)
+		case r.Artifact == nil:
+			return fmt.Errorf("entries[%d]: the bundle has no artifact", i)
+		}
+		e.Size = r.Artifact.Size()
+		// The final place is not known yet, but its form is, and the manifest
+		// is validated before anything is made.
+		e.URL = fileURL(r.Inside, inputName(inputs))
+		inputs++
+	}
+	r.Manifest = &m
+	return nil
+}
+
+// inputName is the name of the artifact's nth copy below the work directory.
+// Each entry has its own, because an agent removes what it has unpacked.
+func inputName(n int) string {
+	if n == 0 {
+		return "in/artifact"
+	}
+	return fmt.Sprintf("in/artifact-%d", n+1)
+}
+
+func fileURL(dir, name string) string {
+	if dir == "" {
+		dir = "/"
+	}
+	return (&url.URL{Scheme: "file", Path: filepath.Join(dir, name)}).String()
+}
+
+// discard removes what a failed Create has made.
+func (s *Store) discard(d *Dir, cause *sandbox.Error) error {
+	if err := d.Close(); err != nil {
+		cause.Err = fmt.Errorf("%w (and %w)", cause.Err, err)
+	}
+	return cause
+}

@@ -1,0 +1,41 @@
+package process
+
+import (
+	"strings"
+	"sync"
+)
+
+// tail keeps the last bytes that were written to it.
+type tail struct {
+	mu   sync.Mutex
+	buf  []byte
+	size int
+}
+
+func newTail(size int) *tail {
+	if size <= 0 {
+		size = DefaultTail
+	}
+	return &tail{size: size}
+}
+
+// Write takes everything and never fails, so that whoever writes goes on.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(p) >= t.size {
+		t.buf = append(t.buf[:0], p[len(p)-t.size:]...)
+		return len(p), nil
+	}
+	if over := len(t.buf) + len(p) - t.size; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	t.buf = append(t.buf, p...)
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ToValidUTF8(string(t.buf), "\uFFFD")
+}
