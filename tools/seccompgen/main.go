@@ -5,7 +5,7 @@
 // It is the only program here that needs cgo and libseccomp, runs when the
 // table changes and never where a scanner does. From the repository's root:
 //
-//	GOWORK=off go -C tools/seccompgen run . -out ../../agent/seccomp
+//	GOWORK=off go -C tools/seccompgen run . -doc ../../docs/seccomp.md
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	libseccomp "github.com/seccomp/libseccomp-golang"
 
@@ -22,6 +23,7 @@ import (
 func main() {
 	out := flag.String("out", "../../agent/seccomp", "the directory of package seccomp")
 	to := flag.String("to", "", "the directory to write to, if another")
+	doc := flag.String("doc", "", "a document whose part between the two table comments is written anew")
 	version := flag.Bool("version", false, "print libseccomp's version and exit")
 	flag.Parse()
 	if *version {
@@ -35,6 +37,12 @@ func main() {
 	if err := generate(*out, *to); err != nil {
 		fmt.Fprintln(os.Stderr, "seccompgen:", err)
 		os.Exit(1)
+	}
+	if *doc != "" {
+		if err := document(*doc); err != nil {
+			fmt.Fprintln(os.Stderr, "seccompgen:", err)
+			os.Exit(1)
+		}
 	}
 }
 
@@ -60,4 +68,17 @@ func generate(pkg, to string) error {
 		}
 	}
 	return nil
+}
+
+func document(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	head, rest, ok := strings.Cut(string(b), seccomp.TableBegin)
+	_, tail, closed := strings.Cut(rest, seccomp.TableEnd)
+	if !ok || !closed {
+		return fmt.Errorf("%s has no place for the table", path)
+	}
+	return os.WriteFile(path, []byte(head+seccomp.TableBegin+"\n"+seccomp.Markdown()+seccomp.TableEnd+tail), 0o644)
 }
