@@ -2,9 +2,14 @@ package bwrap
 
 import (
 	"context"
+	"errors"
 	"net/netip"
+	"os"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/inflight"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
 // Name is the runtime's name in configuration.
@@ -18,6 +23,11 @@ const (
 	DefaultRooms = "/opt/sandbox"
 )
 
+// UID is the uid and gid that every sandbox sees itself as. A worker that is
+// root also runs bwrap as this uid: bwrap maps the uid it has, and a sandbox's
+// 65532 would be the host's root otherwise, able to open what root may open.
+const UID = 65532
+
 // Config configures the runtime.
 type Config struct {
 	// Binary is bwrap: a path, or a name looked up on PATH.
@@ -25,41 +35,132 @@ type Config struct {
 	// Rooms is the directory with one tree per scanner, named after it.
 	Rooms string
 	// RunDir is the directory in which each run gets its own; empty means the
-	// system's temporary directory. It must be searchable by uid 65532 when
-	// this process is root.
+	// system's temporary directory. If this process is root, UID has to be
+	// able to pass through it.
 	RunDir string
 	// Canaries are addresses that no run without network may reach.
 	Canaries []netip.AddrPort
-	// Worker is the id that probes are labelled with.
+	// Worker is the id that probes are labelled with; empty means "probe".
 	Worker string
 }
 
 // Runtime implements sandbox.Runtime.
-type Runtime struct{ config Config }
+type Runtime struct {
+	config Config
+	uid    int
+	store  *bundle.Store
+	runs   inflight.Group
+	engine engine
+}
 
 var _ sandbox.Runtime = (*Runtime)(nil)
 
 // New returns the runtime. Nothing is started and nothing on the host is
 // looked at: a missing or refused bwrap is a failed probe and a failed run.
-func New(c Config) (*Runtime, error) { return &Runtime{config: c}, nil }
+func New(c Config) (*Runtime, error) {
+	for _, canary := range c.Canaries {
+		if _, err := wire.ParseCanary(canary.String()); err != nil {
+			return nil, &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Runtime: Name, Err: err}
+		}
+	}
+	if c.Binary == "" {
+		c.Binary = DefaultBinary
+	}
+	if c.Rooms == "" {
+		c.Rooms = DefaultRooms
+	}
+	if c.Worker == "" {
+		c.Worker = "probe"
+	}
+	r := &Runtime{config: c}
+	if os.Geteuid() == 0 {
+		r.uid = UID
+	}
+	r.store = bundle.NewStore(bundle.Config{Runtime: Name, Parent: c.RunDir, UID: r.uid, GID: r.uid})
+	return r, nil
+}
 
 // Name implements sandbox.Runtime.
 func (*Runtime) Name() string { return Name }
 
 // Run implements sandbox.Runtime.
-func (*Runtime) Run(context.Context, sandbox.RunSpec) (sandbox.RunOutput, error) {
-	return sandbox.RunOutput{}, &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeNoResult, Runtime: Name}
+func (r *Runtime) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOutput, error) {
+	ran, fault := r.run(ctx, spec, bundle.Manifest(spec, r.config.Canaries))
+	if fault != nil {
+		return sandbox.RunOutput{}, named(fault, spec.Label)
+	}
+	out, fault := bundle.Output(ran.result, ran.stdout)
+	if fault != nil {
+		return out, named(fault, spec.Label)
+	}
+	return out, nil
 }
 
-// Probe implements sandbox.Runtime.
-func (*Runtime) Probe(context.Context, sandbox.Room) (sandbox.ProbeReport, error) {
-	return sandbox.ProbeReport{}, &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeNoResult, Runtime: Name}
+// ran is a run that brought a result back.
+type ran struct {
+	result *wire.Result
+	stdout []byte
 }
 
-// Sweep implements sandbox.Runtime.
-func (*Runtime) Sweep(context.Context, sandbox.SweepPolicy) (sandbox.SweepReport, error) {
-	return sandbox.SweepReport{}, nil
+// run carries one manifest to an agent behind walls and its result back. Its
+// errors lack the runtime's and the run's name.
+func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest) (ran, *sandbox.Error) {
+	ctx, done, err := r.runs.Begin(ctx)
+	if err != nil {
+		return ran{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: err}
+	}
+	defer done()
+	clock := bundle.Clock{Start: spec.StartTimeout, Timeout: m.Timeout()}
+	ctx, cancel := clock.Context(ctx)
+	defer cancel()
+	if err := m.Label.Validate(); err != nil {
+		return ran{}, &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Err: err}
+	}
+	room, fault := roomOf(r.config.Rooms, m.Label.Scanner)
+	if fault != nil {
+		return ran{}, fault
+	}
+	binary, fault := r.engine.find(ctx, r.config.Binary)
+	if fault != nil {
+		return ran{}, fault
+	}
+	dir, err := r.store.Create(ctx, bundle.Request{
+		Manifest: m, Artifact: spec.Bundle.Artifact, Inside: workDir, Deadline: clock.Deadline(),
+	})
+	if err != nil {
+		return ran{}, asError(err)
+	}
+	answer, fault := r.carry(ctx, clock, dir, spec, binary, room)
+	if err := dir.Close(); err != nil {
+		if fault == nil {
+			fault = &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal}
+		}
+		fault.Err = errors.Join(fault.Err, err)
+	}
+	return answer, fault
+}
+
+// Sweep implements sandbox.Runtime. What a killed worker leaves is its run
+// directories, and those for a moment only (see runtime/bundle); its processes
+// die with it.
+func (r *Runtime) Sweep(ctx context.Context, policy sandbox.SweepPolicy) (sandbox.SweepReport, error) {
+	return r.store.Sweep(ctx, policy)
 }
 
 // Close implements sandbox.Runtime.
-func (*Runtime) Close() error { return nil }
+func (r *Runtime) Close() error {
+	r.runs.Close()
+	return r.store.Close()
+}
+
+func asError(err error) *sandbox.Error {
+	if e, ok := errors.AsType[*sandbox.Error](err); ok {
+		return e
+	}
+	return &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Err: err}
+}
+
+func named(e *sandbox.Error, label wire.Label) *sandbox.Error {
+	e.Runtime, e.Run = Name, label.String()
+	return e
+}

@@ -31,6 +31,9 @@ type Spec struct {
 	UID, GID uint32
 	// Tail is how many bytes of stderr are kept; 0 means DefaultTail.
 	Tail int
+	// Head is how many bytes of the beginning of stdout are kept, for a short
+	// answer such as a version; 0 means that stdout is /dev/null.
+	Head int
 }
 
 // Exit is how a child ended.
@@ -41,15 +44,16 @@ type Exit struct {
 	Signal syscall.Signal
 	// Killed says that it was killed because the context ended.
 	Killed bool
-	// Stderr is the end of what it printed to stderr.
-	Stderr string
+	// Stderr is the end of what it printed to stderr, Stdout the beginning of
+	// what it printed to stdout if Spec.Head asked for it.
+	Stderr, Stdout string
 }
 
 // Run starts the child and waits for its end. When ctx ends, the child and
 // everything below it is killed and seen gone before Run returns; the Exit
 // says so and the error stays nil. An error means that no child was started.
 //
-// The child gets /dev/null as stdin and stdout, a session of its own, and
+// The child gets /dev/null as stdin and stdout (but see Spec.Head), a session of its own, and
 // SIGKILL when this process dies. That signal comes with the end of the
 // thread that started the child, so this goroutine's thread is kept for the
 // child's whole life (https://go.dev/issue/27505).
@@ -82,6 +86,10 @@ func run(ctx context.Context, spec Spec) (Exit, error) {
 		cmd.Dir = "/"
 	}
 	cmd.Stderr = stderr
+	stdout := &head{size: spec.Head}
+	if spec.Head > 0 {
+		cmd.Stdout = stdout
+	}
 	cmd.WaitDelay = drain
 	cmd.SysProcAttr = attributes(spec)
 	if err := cmd.Start(); err != nil {
@@ -89,7 +97,7 @@ func run(ctx context.Context, spec Spec) (Exit, error) {
 	}
 	killed := watch(ctx, cmd)
 	err := cmd.Wait()
-	exit := Exit{Killed: killed(), Stderr: stderr.String()}
+	exit := Exit{Killed: killed(), Stderr: stderr.String(), Stdout: stdout.String()}
 	state := cmd.ProcessState
 	if state == nil {
 		return exit, err

@@ -39,3 +39,17 @@ func (t *tail) String() string {
 	defer t.mu.Unlock()
 	return strings.ToValidUTF8(string(t.buf), "\uFFFD")
 }
+
+// head keeps the first bytes that were written to it.
+type head struct {
+	buf  []byte
+	size int
+}
+
+// Write takes everything and never fails, so that whoever writes goes on.
+func (h *head) Write(p []byte) (int, error) {
+	h.buf = append(h.buf, p[:min(len(p), h.size-len(h.buf))]...)
+	return len(p), nil
+}
+
+func (h *head) String() string { return strings.ToValidUTF8(string(h.buf), "\uFFFD") }
