@@ -35,6 +35,9 @@ func (r Rule) cell() string {
 	for i, v := range r.When.Values {
 		values[i] = "`" + strings.ReplaceAll(v.Name, "|", `\|`) + "`"
 	}
+	if r.When.Test == AnyOf && len(values) == 1 {
+		return fmt.Sprintf("%s where argument %d is %s", calls, r.When.Arg, values[0])
+	}
 	test := map[Test]string{AnyOf: "is one of", NoneOf: "is none of", AnyBit: "has a bit of"}[r.When.Test]
 	return fmt.Sprintf("%s where argument %d %s %s", calls, r.When.Arg, test, strings.Join(values, ", "))
 }

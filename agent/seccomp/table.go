@@ -7,12 +7,12 @@ var (
 	groupProcesses  = Group{"Other processes", "Looking into, changing or borrowing from a process that is not one's own: the agent has the same uid."}
 	groupNamespaces = Group{"Namespaces", "A new user namespace hands out every capability inside it, and with them most of the kernel's attack surface."}
 	groupMounts     = Group{"Mounts and file systems", "Changing what the file tree is made of, by the old calls and by the new ones, which a list made for the old ones alone lets pass (CVE-2021-41133)."}
-	groupKeys       = Group{"Keyrings", "Keys outlive a run and aren't part of any namespace, so two runs could meet there."}
+	groupKeys       = Group{"Keyrings", "Keys can outlive a run, and whatever has the same uid can reach them, so two runs could meet there."}
 	groupKernel     = Group{"Kernel code and kernel state", "Loading code into the kernel, replacing it, reading its log, or changing state that belongs to the whole machine."}
 	groupSurface    = Group{"Large attack surface", "Interfaces that a scanner can do without and that have been a way into the kernel again and again."}
 	groupHardware   = Group{"Hardware", "Ports, descriptor tables and device nodes."}
 	groupTerminals  = Group{"Terminals", "Typing into the terminal that the sandbox was started from."}
-	groupSockets    = Group{"Socket families", "Every family but the four that programs use."}
+	groupSockets    = Group{"Socket families", "Every family but the four that programs use: AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK. New ones are refused before anybody knows them."}
 )
 
 // Groups returns the groups in the order in which they are documented.
@@ -117,7 +117,7 @@ func surfaceRules() []Rule {
 		{Group: groupHardware, Calls: []string{"ioperm", "iopl", "modify_ldt"}, Answer: EPERM,
 			Why: "reaches I/O ports and the processor's descriptor tables", Link: "CVE-2017-17053"},
 		{Group: groupHardware, Calls: []string{"mknod", "mknodat"}, Answer: EPERM,
-			Why: "makes device nodes. FIFOs and sockets go the same way on purpose: one left in the work directory would hold up whoever reads there afterwards"},
+			Why: "makes device nodes. FIFOs go the same way on purpose: one left in the work directory would hold up whoever reads there afterwards"},
 	}
 }
 

@@ -2,8 +2,11 @@ package gate
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Outcome is what came of one connect to a canary.
@@ -19,7 +22,8 @@ const (
 	Open Outcome = "open"
 	// Refused: the canary itself refused, so a packet reached it.
 	Refused Outcome = "refused-by-canary"
-	// Unknown: the connect failed in a way that says nothing about the wall.
+	// Unknown: the connect could not be tried or not be waited for, which says
+	// nothing about the wall.
 	Unknown Outcome = "unknown"
 )
 
@@ -35,12 +39,73 @@ type Finding struct {
 func (f Finding) Held() bool { return f.Outcome == Blocked || f.Outcome == Rejected }
 
 // Check connects to every canary at once and waits up to silence for each. It
-// returns one finding per canary, in their order. A canary that a cancelled ctx left
-// undecided is Unknown, never Blocked.
+// returns one finding per canary, in their order. A canary that a cancelled
+// ctx left undecided is Unknown, never Blocked: no answer was waited for.
 func Check(ctx context.Context, canaries []netip.AddrPort, silence time.Duration) []Finding {
-	findings := make([]Finding, len(canaries))
+	deadline := time.Now().Add(silence)
+	tries := make([]*try, len(canaries))
 	for i, c := range canaries {
-		findings[i] = Finding{Canary: c, Outcome: Unknown}
+		tries[i] = begin(c)
+	}
+	err := wait(ctx, tries, deadline)
+	findings := make([]Finding, len(canaries))
+	for i, t := range tries {
+		switch {
+		case t.decided:
+		case err != nil:
+			t.decide(Unknown, fmt.Sprintf("not waited for: %v", err))
+		default:
+			t.decide(Blocked, fmt.Sprintf("no answer within %v", silence))
+		}
+		findings[i] = t.finding
+		t.close()
 	}
 	return findings
+}
+
+// wait looks after all undecided tries at once until every one is decided, the
+// deadline has passed (nil) or ctx is done.
+func wait(ctx context.Context, tries []*try, deadline time.Time) error {
+	woken, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return fmt.Errorf("making an eventfd: %w", err)
+	}
+	defer func() { _ = unix.Close(woken) }()
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		_, _ = unix.Write(woken, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	})
+	defer func() {
+		if !stop() {
+			<-stopped // woken must stay open until the write is done
+		}
+	}()
+	for {
+		fds := []unix.PollFd{{Fd: int32(woken), Events: unix.POLLIN}}
+		var waiting []*try
+		for _, t := range tries {
+			if !t.decided {
+				fds = append(fds, unix.PollFd{Fd: int32(t.fd), Events: unix.POLLOUT})
+				waiting = append(waiting, t)
+			}
+		}
+		// A deadline less than a millisecond away is rounded up, so that silence is
+		// never cut short.
+		left := time.Until(deadline).Milliseconds() + 1
+		if len(waiting) == 0 || left <= 0 {
+			return nil
+		}
+		if _, err := unix.Poll(fds, int(left)); err != nil && err != unix.EINTR {
+			return fmt.Errorf("waiting for answers: %w", err)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for i, t := range waiting {
+			if fds[i+1].Revents != 0 {
+				t.finish()
+			}
+		}
+	}
 }
