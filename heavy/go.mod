@@ -14,10 +14,11 @@ require github.com/batleforc/batlehub-sandbox/runtime v0.0.0
 
 replace github.com/batleforc/batlehub-sandbox/runtime => ../runtime
 
-require github.com/batleforc/batlehub-sandbox/worker v0.0.0
-
 replace github.com/batleforc/batlehub-sandbox/worker => ../worker
 
-require github.com/batleforc/batlehub-sandbox/conformance v0.0.0
+require (
+	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d // indirect
+	golang.org/x/sys v0.50.0 // indirect
+)
 
 replace github.com/batleforc/batlehub-sandbox/conformance => ../conformance
