@@ -1,9 +1,134 @@
 package agent
 
-import "context"
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/batleforc/batlehub-sandbox/agent/internal/fetch"
+	"github.com/batleforc/batlehub-sandbox/wire"
+)
 
 // Run carries one run out: the manifest is fetched from in, the result is
-// stored at out. It returns ExitStored when a result was stored.
-func Run(ctx context.Context, in, out string, opts Options) ExitCode {
-	return ExitInternal
+// stored at out. It returns ExitStored when a result was stored, and never
+// panics: a fault of the agent's own is ExitInternal, without a result.
+//
+// When ctx ends first, everything that was started is ended, nothing is
+// stored, and the answer is ExitCancelled.
+func Run(ctx context.Context, in, out string, opts Options) (code ExitCode) {
+	defer func() {
+		if recover() != nil {
+			code = ExitInternal
+		}
+	}()
+	if fetch.Check(in) != nil || fetch.Check(out) != nil {
+		return ExitUsage
+	}
+	r := &run{in: in, opts: opts, client: &fetch.Client{Roots: opts.Roots}}
+	defer r.close()
+	return r.all(ctx, out)
+}
+
+// run is one run in progress.
+type run struct {
+	in       string
+	opts     Options
+	client   *fetch.Client
+	manifest *wire.Manifest
+	root     *os.Root
+	inputs   []*os.File
+	store    store
+	result   wire.Result
+}
+
+func (r *run) close() {
+	for _, f := range r.inputs {
+		if f != nil {
+			f.Close()
+		}
+	}
+	if r.root != nil {
+		r.root.Close()
+	}
+	r.store.close()
+}
+
+func (r *run) all(ctx context.Context, out string) ExitCode {
+	document, err := r.client.Bytes(ctx, r.in, wire.ManifestCap)
+	if err != nil {
+		return orCancelled(ctx, ExitManifest)
+	}
+	r.result = wire.Result{Wire: wire.Version, Agent: agentName(), Extraction: wire.Extraction{Notes: []wire.Note{}}}
+	m, fault := wire.ParseManifest(document)
+	if fault != nil {
+		// Whoever wrote it is told what is wrong with it, if it can be
+		// answered at all.
+		head, err := wire.ParseHead(document)
+		if err != nil {
+			return ExitManifest
+		}
+		m = &wire.Manifest{SealKey: head.SealKey, Results: rising(head.Results)}
+	}
+	r.manifest = m
+	if r.root, err = os.OpenRoot(r.opts.WorkDir); err != nil {
+		return ExitInternal
+	}
+	if r.store, err = openStore(r.client, out, m); err != nil {
+		return ExitStore
+	}
+	var stdout []byte
+	if fault != nil {
+		r.failed(wire.StageManifest, fault)
+		r.result.Failure.Code = codeOfManifest(fault)
+	} else {
+		stdout = r.body(ctx)
+	}
+	if ctx.Err() != nil {
+		return ExitCancelled
+	}
+	if err := r.store.put(ctx, &r.result, stdout, r.emptyWorkDir); err != nil {
+		return orCancelled(ctx, ExitStore)
+	}
+	return ExitStored
+}
+
+func orCancelled(ctx context.Context, code ExitCode) ExitCode {
+	if ctx.Err() != nil {
+		return ExitCancelled
+	}
+	return code
+}
+
+func codeOfManifest(err error) string {
+	var version *wire.VersionError
+	if errors.As(err, &version) {
+		return wire.CodeWireVersion
+	}
+	return wire.CodeIO
+}
+
+func agentName() string { return "batlehub-sandbox " + Release }
+
+// body is everything between the manifest and the result. It fills in
+// r.result and returns the scanner's stdout.
+func (r *run) body(ctx context.Context) []byte {
+	if r.manifest.Probe != nil {
+		r.probe(ctx)
+		return nil
+	}
+	gate := r.openGate(ctx)
+	defer gate.stop()
+	if !r.fetch(ctx) {
+		return nil
+	}
+	clock := newClock(r.manifest.Timeout())
+	if !r.layOut(ctx, clock) {
+		return nil
+	}
+	if err := gate.wait(); err != nil {
+		r.failed(wire.StageGate, err)
+		r.result.Failure.Code = wire.CodeNetworkOpen
+		return nil
+	}
+	return r.scan(ctx, clock)
 }

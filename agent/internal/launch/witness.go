@@ -3,26 +3,120 @@ package launch
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/batleforc/batlehub-sandbox/agent/internal/launch/stage"
 )
 
-// WitnessReport is what a process sees of itself behind the limits and the
-// filter that a scanner would get.
+// WitnessReport is what a process sees of itself behind the filter that a
+// scanner would get.
 type WitnessReport struct {
 	// Seccomp, SeccompFilters and NoNewPrivs are the lines of
-	// /proc/self/status: 2 is filter mode. SeccompFilters is -1 where the
+	// /proc/self/status: Seccomp 2 is filter mode. Each is -1 where the
 	// kernel does not print it.
-	Seccomp        int `json:"seccomp"`
-	SeccompFilters int `json:"seccomp_filters"`
-	NoNewPrivs     int `json:"no_new_privs"`
+	Seccomp        int
+	SeccompFilters int
+	NoNewPrivs     int
 	// Denied maps the name of a system call that the filter must refuse to
 	// the errno that came back, such as "EPERM"; "ok" if it went through.
-	Denied map[string]string `json:"denied"`
-	// Uid is the effective uid.
-	UID int `json:"uid"`
+	Denied map[string]string
+	// UID is the effective uid.
+	UID int
 }
 
 // Witness starts this program's executable again as a witness, behind no new
 // privileges and the filter, and returns what it saw.
 func Witness(ctx context.Context) (WitnessReport, error) {
-	return WitnessReport{}, errors.ErrUnsupported
+	report, err := witness(ctx)
+	if err != nil {
+		return WitnessReport{}, fmt.Errorf("asking a witness: %w", err)
+	}
+	return report, nil
+}
+
+func witness(ctx context.Context) (WitnessReport, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return WitnessReport{}, err
+	}
+	defer read.Close()
+	null, err := emptyInput()
+	if err != nil {
+		write.Close()
+		return WitnessReport{}, err
+	}
+	defer null.Close()
+	records, pid, err := stage.Spawn(stage.MarkerWitness, nil, [3]uintptr{null.Fd(), write.Fd(), null.Fd()})
+	write.Close()
+	if err != nil {
+		return WitnessReport{}, err
+	}
+	defer records.Close()
+	killed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		close(killed)
+	})
+	said, err := io.ReadAll(io.LimitReader(read, 64<<10))
+	if r, e := stage.ReadRecord(records); e == nil {
+		err = fmt.Errorf("%s: %w", r.Step, r.Errno)
+	}
+	if !stop() {
+		// The pid must not be waited for, and given away, before the kill.
+		<-killed
+	}
+	if e := waitFor(pid); err == nil {
+		err = e
+	}
+	if err != nil {
+		return WitnessReport{}, err
+	}
+	return parseWitness(string(said))
+}
+
+func waitFor(pid int) error {
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(pid, &status, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return err
+		case status != 0:
+			return fmt.Errorf("it ended with wait status %#x", uint32(status))
+		default:
+			return nil
+		}
+	}
+}
+
+func parseWitness(said string) (WitnessReport, error) {
+	r := WitnessReport{Seccomp: -1, SeccompFilters: -1, NoNewPrivs: -1, UID: -1, Denied: map[string]string{}}
+	numbers := map[string]*int{"Seccomp": &r.Seccomp, "Seccomp_filters": &r.SeccompFilters, "NoNewPrivs": &r.NoNewPrivs, "uid": &r.UID}
+	for line := range strings.Lines(said) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) == 3 && fields[0] == "call":
+			r.Denied[fields[1]] = fields[2]
+		case len(fields) == 2 && numbers[fields[0]] != nil:
+			n, err := strconv.Atoi(fields[1])
+			if err != nil {
+				return r, fmt.Errorf("it said %.64q", line)
+			}
+			*numbers[fields[0]] = n
+		default:
+			return r, fmt.Errorf("it said %.64q", line)
+		}
+	}
+	if len(r.Denied) == 0 {
+		return r, errors.New("it said nothing")
+	}
+	return r, nil
 }

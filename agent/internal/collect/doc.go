@@ -1,0 +1,3 @@
+// Package collect takes what a scanner prints, and writes the result where
+// the scanner could write too.
+package collect

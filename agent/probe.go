@@ -1,0 +1,18 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/batleforc/batlehub-sandbox/agent/internal/probe"
+	"github.com/batleforc/batlehub-sandbox/wire"
+)
+
+// probe makes the assertions in the scanner's place.
+func (r *run) probe(ctx context.Context) {
+	if err := r.removeBundle(); err != nil {
+		r.failed(wire.StageFetch, err)
+		return
+	}
+	seen := probe.Run(ctx, r.manifest, probe.Here(r.opts.WorkDir, r.opts.Home, r.opts.Path))
+	r.result.Ending, r.result.Probe = wire.EndProbed, &seen
+}
