@@ -8,6 +8,9 @@ replace github.com/batleforc/batlehub-sandbox/wire => ../wire
 
 require github.com/batleforc/batlehub-sandbox/agent v0.0.0
 
-require golang.org/x/sys v0.50.0 // indirect
+require (
+	github.com/klauspost/compress v1.20.4 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+)
 
 replace github.com/batleforc/batlehub-sandbox/agent => ../agent

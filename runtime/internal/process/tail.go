@@ -42,14 +42,21 @@ func (t *tail) String() string {
 
 // head keeps the first bytes that were written to it.
 type head struct {
+	mu   sync.Mutex
 	buf  []byte
 	size int
 }
 
 // Write takes everything and never fails, so that whoever writes goes on.
 func (h *head) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.buf = append(h.buf, p[:min(len(p), h.size-len(h.buf))]...)
 	return len(p), nil
 }
 
-func (h *head) String() string { return strings.ToValidUTF8(string(h.buf), "\uFFFD") }
+func (h *head) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.ToValidUTF8(string(h.buf), "\uFFFD")
+}

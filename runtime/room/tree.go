@@ -1,0 +1,224 @@
+package room
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// tree is a room that is being put together. Every path in it is relative to
+// its root, which os.Root keeps it below.
+type tree struct {
+	root    *os.Root
+	skipped []string
+}
+
+func (t *tree) source(ctx context.Context, s Source) error {
+	switch {
+	case (s.Path == "") == (s.Image == ""):
+		return errors.New("a source is either a path or an image")
+	case s.Image != "":
+		if err := t.image(ctx, s.Image); err != nil {
+			return fmt.Errorf("the image %s: %w", s.Image, err)
+		}
+		return nil
+	}
+	info, err := os.Stat(s.Path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return t.directory(ctx, s.Path, inRoom(s.To))
+	}
+	if s.To == "" {
+		return t.file(ctx, s.Path, path.Join("usr/local/bin", filepath.Base(s.Path)))
+	}
+	return t.file(ctx, s.Path, inRoom(s.To))
+}
+
+// inRoom is an absolute path of the room as a name below its root; "" and "/"
+// are the root itself.
+func inRoom(p string) string {
+	if p = strings.TrimPrefix(path.Clean("/"+p), "/"); p == "" {
+		return "."
+	}
+	return p
+}
+
+// directory copies the content of a host's directory.
+func (t *tree) directory(ctx context.Context, from, to string) error {
+	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		rel, err := filepath.Rel(from, p)
+		if err != nil {
+			return err
+		}
+		name := path.Join(to, filepath.ToSlash(rel))
+		switch d.Type() {
+		case fs.ModeDir:
+			_, err := t.mkdir(name)
+			return err
+		case fs.ModeSymlink:
+			target, err := os.Readlink(p)
+			if err != nil {
+				return err
+			}
+			return t.symlink(target, name)
+		case 0:
+			return t.file(ctx, p, name)
+		}
+		t.skipped = append(t.skipped, p)
+		return nil
+	})
+}
+
+// file copies one regular file of the host.
+func (t *tree) file(ctx context.Context, from, to string) error {
+	src, err := os.OpenFile(from, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	info, err := src.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", from)
+	}
+	return t.write(ctx, to, src, info.Mode())
+}
+
+// write makes the file name with what src holds.
+func (t *tree) write(ctx context.Context, name string, src io.Reader, mode fs.FileMode) error {
+	name, err := t.vacate(name)
+	if err != nil {
+		return err
+	}
+	perm := fs.FileMode(0o644)
+	if mode&0o111 != 0 {
+		perm = 0o755
+	}
+	dst, err := t.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	defer dst.Close()
+	if _, err := io.Copy(dst, contextReader{ctx, src}); err != nil {
+		return err
+	}
+	if err := dst.Chmod(perm); err != nil {
+		return err
+	}
+	return dst.Close()
+}
+
+// contextReader ends a copy when its context ends.
+type contextReader struct {
+	ctx context.Context //nolint:containedctx // the copy's own
+	io.Reader
+}
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.Reader.Read(p)
+}
+
+func (t *tree) symlink(target, name string) error {
+	name, err := t.vacate(name)
+	if err != nil {
+		return err
+	}
+	return t.root.Symlink(target, name)
+}
+
+// mkdir makes the directory name and those above it, and returns where it
+// really is: links on the way are followed as they will be in the room.
+func (t *tree) mkdir(name string) (string, error) {
+	parent, err := t.parent(name)
+	if err != nil || name == "." {
+		return ".", err
+	}
+	real := path.Join(parent, path.Base(name))
+	info, err := t.root.Lstat(real)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return "", err
+	case info.IsDir():
+		return real, nil
+	case info.Mode()&fs.ModeSymlink != 0:
+		if target, err := follow(t.root, real); err == nil {
+			if info, err := t.root.Lstat(target); err == nil && info.IsDir() {
+				return target, nil
+			}
+		}
+		fallthrough
+	default:
+		if err := t.root.RemoveAll(real); err != nil {
+			return "", err
+		}
+	}
+	if err := t.root.Mkdir(real, 0o755); err != nil {
+		return "", err
+	}
+	return real, t.root.Chmod(real, 0o755)
+}
+
+// parent makes the directory that name is in, and returns where it really is.
+func (t *tree) parent(name string) (string, error) {
+	dir := path.Dir(name)
+	if dir == "." || dir == "/" {
+		return ".", nil
+	}
+	return t.mkdir(dir)
+}
+
+// vacate returns where name really is, with nothing there.
+func (t *tree) vacate(name string) (string, error) {
+	if name == "." {
+		return "", errors.New("the root of a room is a directory")
+	}
+	parent, err := t.parent(name)
+	if err != nil {
+		return "", err
+	}
+	real := path.Join(parent, path.Base(name))
+	return real, t.root.RemoveAll(real)
+}
+
+// mountPoints makes what a read-only root can't be given later: directories to
+// mount on, /usr/bin (the read-only check would see that it is missing, not
+// that it is read-only), and /tmp in the one writable place.
+func (t *tree) mountPoints() error {
+	for _, name := range []string{"work", "proc", "dev"} {
+		if info, err := t.root.Lstat(name); err == nil && info.IsDir() {
+			continue
+		}
+		if err := t.root.RemoveAll(name); err != nil {
+			return err
+		}
+		if _, err := t.mkdir(name); err != nil {
+			return err
+		}
+	}
+	if _, err := t.mkdir("usr/bin"); err != nil {
+		return err
+	}
+	return t.symlink("work/tmp", "tmp")
+}
