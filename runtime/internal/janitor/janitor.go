@@ -1,6 +1,7 @@
 package janitor
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/rmtree"
 )
 
 // Marker is the argv[0] of the janitor's process.
@@ -50,13 +53,21 @@ func (j *Janitor) Done(path string) {
 	}
 }
 
-// Close ends the janitor's process, which first removes whatever was added
-// and never done.
+// Close ends the janitor's process. Whatever was added and never done is
+// removed first.
 func (j *Janitor) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.closed = true
-	return j.stop()
+	if err := j.stop(); err == nil {
+		return nil
+	}
+	// It was killed, or could not remove everything in its time.
+	var faults []error
+	for path := range j.paths {
+		faults = append(faults, rmtree.Remove(path))
+	}
+	return errors.Join(faults...)
 }
 
 // tell writes one line, through a new process if the last one is gone.
