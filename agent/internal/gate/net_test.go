@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // The tests make networks of their own, so each runs again in this program in a
@@ -82,6 +83,18 @@ func ip(script string) error {
 		}
 	}
 	return nil
+}
+
+// carrier waits until an interface passes packets. The kernel notices a veth's
+// other end a moment after it is up, and drops what is sent before.
+func carrier(t *testing.T, name string) {
+	t.Helper()
+	for start := time.Now(); time.Since(start) < 20*time.Second; time.Sleep(time.Millisecond) {
+		if i, err := net.InterfaceByName(name); err == nil && i.Flags&net.FlagRunning != 0 {
+			return
+		}
+	}
+	t.Fatalf("%s has no carrier", name)
 }
 
 // The two hosts of a network with a real kernel on both ends. The far one is
@@ -174,4 +187,5 @@ func startFar(t *testing.T) {
 	if err := ip(nearRoutes); err != nil {
 		t.Fatal(err)
 	}
+	carrier(t, "near")
 }

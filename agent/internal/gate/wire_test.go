@@ -37,6 +37,8 @@ func startWire(t *testing.T) {
 		route add default via 2001:db8::1`); err != nil {
 		t.Fatal(err)
 	}
+	carrier(t, "near")
+	carrier(t, "far")
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
