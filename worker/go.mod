@@ -2,23 +2,32 @@ module github.com/batleforc/batlehub-sandbox/worker
 
 go 1.26.5
 
-require github.com/batleforc/batlehub-sandbox/wire v0.0.0
-
-replace github.com/batleforc/batlehub-sandbox/wire => ../wire
-
-replace github.com/batleforc/batlehub-sandbox/agent => ../agent
-
 require (
+	github.com/batleforc/batlehub-sandbox/runtime v0.0.0
+	github.com/batleforc/batlehub-sandbox/wire v0.0.0
 	github.com/knadh/koanf/parsers/toml/v2 v2.1.0
 	github.com/knadh/koanf/v2 v2.4.1
 	github.com/pelletier/go-toml/v2 v2.4.3
+	github.com/spf13/cobra v1.10.2
+	golang.org/x/sys v0.50.0
+	golang.org/x/term v0.48.0
 )
 
 require (
+	github.com/batleforc/batlehub-sandbox/agent v0.0.0 // indirect
 	github.com/go-viper/mapstructure/v2 v2.4.0 // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/klauspost/compress v1.20.4 // indirect
 	github.com/knadh/koanf/maps v0.1.2 // indirect
 	github.com/mitchellh/copystructure v1.2.0 // indirect
 	github.com/mitchellh/reflectwalk v1.0.2 // indirect
+	github.com/spf13/pflag v1.0.9 // indirect
+	github.com/ulikunitz/xz v0.5.17 // indirect
+	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d // indirect
 )
 
+replace github.com/batleforc/batlehub-sandbox/agent => ../agent
+
 replace github.com/batleforc/batlehub-sandbox/runtime => ../runtime
+
+replace github.com/batleforc/batlehub-sandbox/wire => ../wire

@@ -1,2 +1,3 @@
-// Package ui prints for people: tables, escaped text, and progress on a terminal.
+// Package ui prints for people: text that is safe for a terminal, tables, and
+// progress that shows only where somebody watches.
 package ui

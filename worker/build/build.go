@@ -1,0 +1,84 @@
+package build
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/bwrap"
+	"github.com/batleforc/batlehub-sandbox/runtime/none"
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/worker/config"
+)
+
+// Unsafe is the variable that allows runtime "none", when it is "1".
+const Unsafe = "BATLEHUB_UNSAFE_NO_SANDBOX"
+
+// Options say what a runtime is made from.
+type Options struct {
+	Sandbox config.Sandbox
+	// Worker is the id of this worker.
+	Worker string
+	// Unsafe says that Unsafe was set, and so that walls may be missing.
+	Unsafe bool
+	// Canaries are the addresses that must not answer from inside.
+	Canaries []netip.AddrPort
+}
+
+// Built is a runtime and what its users have to know.
+type Built struct {
+	sandbox.Runtime
+	// Work is the work directory as a scanner names it.
+	Work string
+	// Placement says where runs take place, for the log.
+	Placement string
+	// Rooms is the directory with one room per scanner, empty for runtimes
+	// without one.
+	Rooms string
+	// Walls says whether a run needs a room of its own to stand in.
+	Walls bool
+}
+
+// Runtime makes the configured runtime. An error is a *config.Error or a
+// *sandbox.Error of kind Refused.
+func Runtime(o Options) (Built, error) {
+	runDir, err := absolute(o.Sandbox.RunDir)
+	if err != nil {
+		return Built{}, err
+	}
+	switch o.Sandbox.Runtime {
+	case none.Name:
+		r, err := none.New(none.Config{Unsafe: o.Unsafe, RunDir: runDir})
+		if err != nil {
+			return Built{}, err
+		}
+		return Built{Runtime: r, Work: "."}, nil
+	case bwrap.Name:
+		rooms, err := absolute(o.Sandbox.Bwrap.Rooms)
+		if err != nil {
+			return Built{}, err
+		}
+		r, err := bwrap.New(bwrap.Config{
+			Binary: o.Sandbox.Bwrap.Binary, Rooms: rooms, RunDir: runDir, Canaries: o.Canaries, Worker: o.Worker,
+		})
+		if err != nil {
+			return Built{}, err
+		}
+		return Built{Runtime: r, Work: "/work", Placement: "rooms in " + rooms, Rooms: rooms, Walls: true}, nil
+	}
+	if err := config.CheckRuntime(o.Sandbox.Runtime); err != nil {
+		return Built{}, &config.Error{Message: err.Error()}
+	}
+	return Built{}, &config.Error{Message: fmt.Sprintf("runtime %q can't be made", o.Sandbox.Runtime)}
+}
+
+func absolute(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", &config.Error{Message: fmt.Sprintf("%s: %v", dir, err)}
+	}
+	return abs, nil
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batleforc/batlehub-sandbox/wire"
+	"github.com/batleforc/batlehub-sandbox/worker/build"
+	"github.com/batleforc/batlehub-sandbox/worker/config"
+	"github.com/batleforc/batlehub-sandbox/worker/internal/canary"
+	"github.com/batleforc/batlehub-sandbox/worker/internal/ui"
+	"github.com/batleforc/batlehub-sandbox/worker/scanner"
+)
+
+// app is one invocation.
+type app struct {
+	stdout, stderr *os.File
+	getenv         func(string) string
+
+	// The flags that every command has.
+	configs []string
+	runtime string
+	rooms   string
+	runDir  string
+}
+
+func (a *app) main(args []string) int {
+	ctx, stop := withSignals(context.Background())
+	defer stop()
+	// A reader that went away is an error of a write, and not the end of a
+	// process that has things to clean up.
+	ignoreBrokenPipes()
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	status := statusOf(ctx, err)
+	if _, silent := errors.AsType[quiet](err); err != nil && !silent && !errors.Is(err, syscall.EPIPE) {
+		if s, stopped := errors.AsType[*signalError](context.Cause(ctx)); stopped {
+			err = s
+		}
+		a.say("sandboxctl: %s", err)
+	}
+	return status
+}
+
+// say prints one line to stderr, whatever is in it.
+func (a *app) say(format string, args ...any) {
+	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	fmt.Fprintln(a.stderr, ui.Clean(text))
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "sandboxctl",
+		Short: "Scan packages in proven sandboxes",
+		Long: `sandboxctl scans package files in sandboxes whose walls it has proven first.
+
+Exit status: 0 clean, 1 findings, 2 wrong command line or configuration,
+3 no answer, 4 the artifact was refused, 130 and 143 after SIGINT and SIGTERM.
+The status of "run" is the scanner's own; see "sandboxctl run --help".`,
+		SilenceUsage: true, SilenceErrors: true,
+		Args: unknownCommand,
+		RunE: func(*cobra.Command, []string) error {
+			return usagef("a command is missing; sandboxctl --help lists them")
+		},
+	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(flagError)
+	flags := root.PersistentFlags()
+	flags.StringArrayVar(&a.configs, "config", nil, "configuration `file`; may be given more than once, later ones over earlier ones (default "+config.DefaultFile+" if it exists)")
+	flags.StringVar(&a.runtime, "runtime", "", "`name` of a runtime, instead of [worker.sandbox] runtime")
+	flags.StringVar(&a.rooms, "rooms", "", "`directory` with one room per scanner, instead of [worker.sandbox.bwrap] rooms")
+	flags.StringVar(&a.runDir, "run-dir", "", "`directory` for run directories, instead of [worker.sandbox] run_dir")
+	root.AddCommand(a.scanCommand(), a.runCommand(), a.probeCommand(), a.doctorCommand(), a.treeCommand(), a.workerCommand(), a.versionCommand())
+	for _, c := range root.Commands() {
+		c.Flags().SortFlags = false
+	}
+	return root
+}
+
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		return usagef("unknown command %q; did you mean %q?", args[0], near[0])
+	}
+	return usagef("unknown command %q; sandboxctl --help lists them", args[0])
+}
+
+func flagError(c *cobra.Command, err error) error {
+	return usagef("%s; %s --help lists the flags", err, c.CommandPath())
+}
+
+// exactly is cobra.ExactArgs in one line and with what is wanted.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < n:
+			return usagef("%s is missing; usage: %s", what, c.UseLine())
+		case len(args) > n:
+			return usagef("unexpected argument %q; usage: %s", args[n], c.UseLine())
+		}
+		return nil
+	}
+}
+
+// load reads the configuration and puts the flags over it.
+func (a *app) load() (*config.Config, error) {
+	c, err := config.Load(a.configs...)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range c.Warnings {
+		a.say("sandboxctl: warning: %s", w)
+	}
+	s := &c.Worker.Sandbox
+	if a.runtime != "" {
+		if err := config.CheckRuntime(a.runtime); err != nil {
+			return nil, usagef("--runtime: %s", err)
+		}
+		s.Runtime = a.runtime
+	}
+	if a.rooms != "" {
+		s.Bwrap.Rooms = a.rooms
+	}
+	if a.runDir != "" {
+		s.RunDir = a.runDir
+	}
+	return c, nil
+}
+
+// session is a runtime and what a command's runs share.
+type session struct {
+	build.Built
+	config *config.Config
+	base   scanner.Base
+	canary *canary.Canary
+}
+
+// open loads the configuration and makes its runtime.
+func (a *app) open() (*session, error) {
+	c, err := a.load()
+	if err != nil {
+		return nil, err
+	}
+	return a.openWith(c)
+}
+
+func (a *app) openWith(c *config.Config) (*session, error) {
+	s := &session{config: c, canary: canary.Listen()}
+	worker := "sandboxctl-" + strings.ToLower(rand.Text()[:8])
+	var err error
+	s.Built, err = build.Runtime(build.Options{
+		Sandbox: c.Worker.Sandbox, Worker: worker, Unsafe: a.getenv(build.Unsafe) == "1", Canaries: s.canary.Addrs(),
+	})
+	if err != nil {
+		s.canary.Close()
+		return nil, err
+	}
+	s.base = baseOf(c.Worker.Sandbox)
+	s.base.Worker, s.base.Job, s.base.Work = worker, "job-"+strings.ToLower(rand.Text()[:8]), s.Work
+	return s, nil
+}
+
+// close ends the runtime, which waits for what it still cleans up.
+func (s *session) close() error {
+	err := s.Close()
+	s.canary.Close()
+	if err != nil {
+		return fmt.Errorf("closing the runtime: %w", err)
+	}
+	return nil
+}
+
+func baseOf(s config.Sandbox) scanner.Base {
+	limits := wire.DefaultLimits()
+	limits.MemoryMB, limits.AddressSpaceMB, limits.CPUSeconds = s.MemoryLimitMB, s.MemoryLimitMB, s.CPUSeconds
+	limits.FileMB = s.MaxExtractedMB
+	policy := wire.DefaultExtractPolicy()
+	policy.MaxEntries = s.MaxEntries
+	policy.MaxBytes, policy.MaxFileBytes = s.MaxExtractedMB<<20, s.MaxExtractedMB<<20
+	return scanner.Base{Limits: limits, Policy: policy, StartTimeout: s.StartTimeout()}
+}
+
+// scanners are the definitions of the named scanners, or of all that are
+// configured. A predefined scanner can be named without being configured.
+func scanners(c *config.Config, names []string) ([]scanner.Definition, error) {
+	if len(names) == 0 {
+		for name, s := range c.Scanners {
+			if scanner.Needed(s) {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+	}
+	if len(names) == 0 {
+		return nil, usagef("no scanner is configured; add a [scanners.<name>] table, or name one of %s with --scanner", strings.Join(scanner.Predefined(), ", "))
+	}
+	var all []scanner.Definition
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return nil, usagef("scanner %q is named twice", name)
+		}
+		s, configured := c.Scanners[name]
+		if !configured {
+			if !slices.Contains(scanner.Predefined(), name) {
+				return nil, usagef("there is no scanner %q; add [scanners.%s] to the configuration, or name one of %s", name, name, strings.Join(scanner.Predefined(), ", "))
+			}
+			s = config.Scanner{Name: name, Timeline: true}
+		}
+		if !scanner.Needed(s) {
+			return nil, usagef("scanner %q makes calls of its own and runs in no sandbox, so it is not scanned with here", name)
+		}
+		d, err := scanner.Define(s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}

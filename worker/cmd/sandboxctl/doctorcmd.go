@@ -1,0 +1,101 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batleforc/batlehub-sandbox/worker/build"
+	"github.com/batleforc/batlehub-sandbox/worker/config"
+	"github.com/batleforc/batlehub-sandbox/worker/doctor"
+	"github.com/batleforc/batlehub-sandbox/worker/internal/ui"
+	"github.com/batleforc/batlehub-sandbox/worker/scanner"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var names []string
+	var format string
+	c := &cobra.Command{
+		Use: "doctor", Short: "Say what this host can do for each runtime, and how to fix what it can't", Args: exactly(0, ""),
+		Long: `Looks at this host for each runtime: PASS, CAUTION or FAIL with the reason, and
+the narrowest fix first. Changes nothing. Exit status: 0 if the configured
+runtime has no FAIL, 3 if it has.`,
+		RunE: func(c *cobra.Command, _ []string) error { return a.doctor(c, names, format) },
+	}
+	c.Flags().StringArrayVar(&names, "scanner", nil, "`name` of a scanner whose room is looked at; may be given more than once (default: all that are configured)")
+	c.Flags().StringVar(&format, "format", "table", "`form` of the output: table or json")
+	return c
+}
+
+func (a *app) doctor(c *cobra.Command, names []string, format string) error {
+	if err := checkFormat(format); err != nil {
+		return err
+	}
+	conf, err := a.load()
+	if err != nil {
+		return err
+	}
+	rooms, err := doctorRooms(conf, names)
+	if err != nil {
+		return err
+	}
+	agent, _ := findAgent("")
+	progress := ui.NewProgress(a.stderr)
+	progress.Start("looking at this host")
+	checks := doctor.Examine(c.Context(), doctor.Host{
+		Runtimes: build.Host(), Sandbox: conf.Worker.Sandbox, Rooms: rooms, Agent: agent,
+		Unsafe: a.getenv(build.Unsafe) == "1", UnsafeName: build.Unsafe, EUID: os.Geteuid(),
+	})
+	progress.Stop()
+	if c.Context().Err() != nil {
+		return c.Context().Err()
+	}
+	if err := a.printChecks(checks, format); err != nil {
+		return err
+	}
+	if doctor.Worst(checks, conf.Worker.Sandbox.Runtime) == doctor.Fail {
+		return quiet(ExitFailed)
+	}
+	return nil
+}
+
+// doctorRooms are the rooms to look at; a configuration without scanners has
+// none.
+func doctorRooms(conf *config.Config, names []string) ([]doctor.Room, error) {
+	if len(names) == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(conf.Scanners)), scanner.Needed) {
+		return nil, nil
+	}
+	definitions, err := scanners(conf, names)
+	var rooms []doctor.Room
+	for _, d := range definitions {
+		rooms = append(rooms, doctor.Room{Scanner: d.Name, Command: d.Command})
+	}
+	return rooms, err
+}
+
+func (a *app) printChecks(checks []doctor.Check, format string) error {
+	if format == "json" {
+		return ui.JSON(a.stdout, struct {
+			Checks []doctor.Check `json:"checks"`
+		}{checks})
+	}
+	p := &printer{w: a.stdout}
+	runtime := ""
+	for _, c := range checks {
+		if c.Runtime != runtime {
+			runtime = c.Runtime
+			p.line("%s: %s", runtime, doctor.Worst(checks, runtime))
+		}
+		p.line("  %-8s %-16s %s", c.Outcome, c.Name, c.Detail)
+		for i, fix := range c.Fixes {
+			word := "fix:"
+			if i > 0 {
+				word = "or: "
+			}
+			p.line("                             %s %s", word, fix)
+		}
+	}
+	return p.err
+}

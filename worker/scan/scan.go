@@ -1,0 +1,138 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/worker/findings"
+	"github.com/batleforc/batlehub-sandbox/worker/scanner"
+)
+
+// Request is one scan.
+type Request struct {
+	Runtime  sandbox.Runtime
+	Scanners []scanner.Definition
+	Target   scanner.Target
+	Base     scanner.Base
+	// Progress is told what begins; it may be nil.
+	Progress func(what string)
+	// Probed is told each probe's report as it comes; it may be nil.
+	Probed func(sandbox.ProbeReport)
+}
+
+func (r Request) progress(format string, args ...any) {
+	if r.Progress != nil {
+		r.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// Do probes every room and then scans. The report is whole whatever happens;
+// an error is a probe that failed (*sandbox.ProbeError), a runtime that could
+// not probe, or the end of ctx, and then nothing or not everything was
+// scanned.
+func Do(ctx context.Context, r Request) (Report, error) {
+	report := Report{Runtime: r.Runtime.Name(), Rooms: []Room{}, Scanners: []Scanner{}}
+	report.Artifact.Name = r.Target.FileName
+	if r.Target.Artifact != nil {
+		report.Artifact.Size = r.Target.Artifact.Size()
+	}
+	for _, probe := range Rooms(r.Scanners, r.Base) {
+		r.progress("probing the room of %s", probe.Scanner)
+		p, err := r.Runtime.Probe(ctx, probe)
+		if err != nil {
+			report.weigh(Failed)
+			return report, err
+		}
+		report.Rooms = append(report.Rooms, RoomOf(p))
+		if r.Probed != nil {
+			r.Probed(p)
+		}
+		if err := p.Err(); err != nil {
+			report.weigh(Failed)
+			return report, err
+		}
+	}
+	for _, d := range r.Scanners {
+		if ctx.Err() != nil {
+			report.weigh(Failed)
+			return report, context.Cause(ctx)
+		}
+		s := r.scan(ctx, d)
+		report.Scanners = append(report.Scanners, s)
+		report.weigh(s.Verdict)
+	}
+	if ctx.Err() != nil {
+		report.weigh(Failed)
+		return report, context.Cause(ctx)
+	}
+	return report, nil
+}
+
+// Rooms are the rooms that scanners need, each once.
+func Rooms(scanners []scanner.Definition, base scanner.Base) []sandbox.Room {
+	var rooms []sandbox.Room
+	for _, d := range scanners {
+		rooms = append(rooms, sandbox.Room{Scanner: d.Name, Image: d.Image, Commands: []string{d.Command}, Limits: base.Limits})
+	}
+	return rooms
+}
+
+func (r Request) scan(ctx context.Context, d scanner.Definition) Scanner {
+	s := Scanner{Name: d.Name, Verdict: Clean, Findings: []findings.Finding{}, Runs: []Run{}}
+	steps, err := d.Plan(r.Target, r.Base)
+	if err != nil {
+		s.Verdict, s.Error = Failed, err.Error()
+		return s
+	}
+	for _, step := range steps {
+		r.progress("scanning %s with %s", r.Target.FileName, d.Name)
+		if !r.step(ctx, step, &s) {
+			break
+		}
+	}
+	return s
+}
+
+// step makes one run and adds what it came to. It reports whether the scan
+// goes on.
+func (r Request) step(ctx context.Context, step scanner.Step, s *Scanner) bool {
+	begun := time.Now()
+	out, err := r.Runtime.Run(ctx, step.Spec)
+	s.Runs = append(s.Runs, Run{
+		Extraction: out.Result.Extraction, Usage: out.Result.Usage, Phases: out.Result.Phases,
+		Millis: time.Since(begun).Milliseconds(),
+	})
+	if err == nil && out.Refused() != nil {
+		s.Verdict, s.Refusal = Refused, out.Refused()
+		return false
+	}
+	var set findings.Set
+	if err == nil {
+		set, err = step.Parse(findings.Output{Status: out.Status, Stdout: out.Stdout, StderrTail: out.StderrTail})
+	}
+	if err != nil {
+		return s.failed(err, step, out)
+	}
+	s.Total += set.Total
+	s.Findings = append(s.Findings, set.Findings...)
+	s.Notes = append(s.Notes, set.Notes...)
+	if set.Total > 0 {
+		s.Verdict = Findings
+	}
+	return true
+}
+
+func (s *Scanner) failed(err error, step scanner.Step, out sandbox.RunOutput) bool {
+	if errors.Is(err, findings.ErrOutput) && out.Result.Signal != "" {
+		err = fmt.Errorf("%w (%s)", err, out.Result.Signal)
+	}
+	if step.Optional {
+		s.Notes = append(s.Notes, err.Error())
+		return true
+	}
+	s.Verdict, s.Error = Failed, err.Error()
+	return false
+}
