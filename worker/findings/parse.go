@@ -103,12 +103,11 @@ func decode(b []byte, v any) error {
 	return nil
 }
 
-// below is a path of the sandbox as it is below the artifact.
+// below is a path of the sandbox as it is below the artifact, the same for
+// every runtime: the work directory has another name without walls.
 func below(path string) string {
-	for _, root := range []string{"/work/artifact/", "artifact/", "/work/"} {
-		if rest, under := strings.CutPrefix(path, root); under {
-			return rest
-		}
+	for _, root := range []string{"/work/", "./", "scan/", "artifact/"} {
+		path = strings.TrimPrefix(path, root)
 	}
-	return strings.TrimPrefix(path, "./")
+	return path
 }

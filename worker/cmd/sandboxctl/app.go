@@ -72,6 +72,7 @@ The status of "run" is the scanner's own; see "sandboxctl run --help".`,
 			return usagef("a command is missing; sandboxctl --help lists them")
 		},
 	}
+	root.SuggestionsMinimumDistance = 2
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)

@@ -92,9 +92,9 @@ func (a *app) printChecks(checks []doctor.Check, format string) error {
 		for i, fix := range c.Fixes {
 			word := "fix:"
 			if i > 0 {
-				word = "or: "
+				word = "or:"
 			}
-			p.line("                             %s %s", word, fix)
+			p.line("%28s %-4s %s", "", word, fix)
 		}
 	}
 	return p.err

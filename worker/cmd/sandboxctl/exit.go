@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 )
 
@@ -74,7 +75,7 @@ func statusOf(ctx context.Context, err error) int {
 	switch {
 	case err == nil:
 		return ExitClean
-	case config.IsConfig(err):
+	case config.IsConfig(err), sandbox.CodeOf(err) == sandbox.CodeUnsafe, sandbox.CodeOf(err) == sandbox.CodeConfig:
 		return ExitUsage
 	}
 	return ExitFailed

@@ -46,8 +46,11 @@ func walls(p sandbox.ProbeReport) string {
 			seen = append(seen, fmt.Sprintf("uid %d", p.UID))
 		}
 	}
-	return strings.Join(append(seen, "agent "+p.Agent), ", ")
+	return strings.Join(append(seen, "agent "+agentVersion(p.Agent)), ", ")
 }
+
+// agentVersion is the version in an agent's "batlehub-sandbox 1.2.3".
+func agentVersion(agent string) string { return strings.TrimPrefix(agent, "batlehub-sandbox ") }
 
 // refusal prints the refusal of a failed probe: the assertion that failed, what
 // follows from it, and what to do, one line each.

@@ -55,7 +55,7 @@ func (p *printer) room(runtime string, r scan.Room) {
 	}
 	agent := ""
 	if r.Agent != "" {
-		agent = fmt.Sprintf(", agent %s, uid %d", r.Agent, r.UID)
+		agent = fmt.Sprintf(", agent %s, uid %d", agentVersion(r.Agent), r.UID)
 	}
 	p.line("room      %s on %s: %s in %.2fs%s", r.Scanner, runtime, state, float64(r.Millis)/1000, agent)
 	var rows [][]string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/batleforc/batlehub-sandbox/runtime/room"
 	"github.com/batleforc/batlehub-sandbox/wire"
+	"github.com/batleforc/batlehub-sandbox/worker/internal/ui"
 )
 
 type treeFlags struct {
@@ -85,7 +86,7 @@ func (a *app) tree(c *cobra.Command, name string, f treeFlags) error {
 		a.say("sandboxctl: warning: left out %s: a room has no devices, FIFOs or sockets", s)
 	}
 	p := &printer{w: a.stdout}
-	p.line("%s: %s, %d bytes, sha256 %s", report.Dir, plural(int(report.Files), "file"), report.Bytes, report.Digest)
+	p.line("%s: %s, %s, %s", report.Dir, plural(int(report.Files), "file"), ui.Bytes(report.Bytes), report.Digest)
 	return p.err
 }
 
