@@ -24,6 +24,11 @@ func init() {
 		"out-directory": outIs(func() error { return os.MkdirAll("out.tar/full/of/things", 0o700) }),
 		"out-socket":    outIs(func() error { return unix.Mknod("out.tar", unix.S_IFSOCK|0o666, 0) }),
 		"work-closed":   workClosed,
+		"daemon-and-hang": func(r *attempt.Report, args []string) {
+			daemon(r, args)
+			signal.Ignore()
+			time.Sleep(time.Minute)
+		},
 	})
 }
 
@@ -32,7 +37,7 @@ func signalIgnore(s syscall.Signal) { signal.Ignore(s) }
 // detached starts this program again in a session of its own, unknown to
 // anybody who only knows the parent.
 func detached(args ...string) error {
-	cmd := exec.Command("/proc/self/exe", args...)
+	cmd := exec.Command(self(), args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd.Start()
 }
@@ -55,7 +60,7 @@ func ignoreAll(_ *attempt.Report, _ []string) {
 // stdoutHolder leaves a child that keeps stdout and stderr open, so that who
 // reads them to their end would wait for it.
 func stdoutHolder(r *attempt.Report, args []string) {
-	cmd := exec.Command("/proc/self/exe", "ignore-all", args[0])
+	cmd := exec.Command(self(), "ignore-all", args[0])
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	got(r, "leave a child that holds stdout", cmd.Start())

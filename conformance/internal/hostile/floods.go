@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -17,6 +18,7 @@ func init() {
 	register(map[string]verb{
 		"fork-bomb":     forkBomb,
 		"sleeper":       func(_ *attempt.Report, args []string) { time.Sleep(duration(args[0])) },
+		"stand-in":      func(*attempt.Report, []string) { _, _ = io.Copy(io.Discard, os.Stdin); os.Exit(0) },
 		"memory":        memory,
 		"disk":          disk,
 		"disk-many":     diskMany,
@@ -45,7 +47,7 @@ func forkBomb(r *attempt.Report, args []string) {
 	// A bomb's own memory must not be what ends it.
 	started := 0
 	for range limit {
-		cmd := exec.Command("/proc/self/exe", "sleeper", "20s")
+		cmd := exec.Command(self(), "sleeper", "20s")
 		if err := cmd.Start(); err != nil {
 			r.Errno = errnoName(err)
 			break
