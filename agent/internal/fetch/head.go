@@ -164,8 +164,11 @@ func (c *chunks) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	if c.left == 0 {
-		if err := c.next(); err != nil || c.done {
-			return 0, errors.Join(err, eofIf(c.done))
+		if err := c.next(); err != nil {
+			return 0, err
+		}
+		if c.done {
+			return 0, io.EOF
 		}
 	}
 	n, err := c.r.Read(b[:min(int64(len(b)), c.left)])
@@ -174,13 +177,6 @@ func (c *chunks) Read(b []byte) (int, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	return n, err
-}
-
-func eofIf(done bool) error {
-	if done {
-		return io.EOF
-	}
-	return nil
 }
 
 // next reads the size line of a chunk, and the end of the one before.

@@ -34,7 +34,9 @@ func (r *response) explain(err error) error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return passing(r.u, err)
+	e = passing(r.u, err)
+	e.again = !errors.Is(err, errMalformed)
+	return e
 }
 
 // get sends a GET and reads the head of a 200.
