@@ -1,0 +1,149 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/batleforc/batlehub-sandbox/wire"
+)
+
+// readOnlyRoot: a file can't be made where programs are, because the file
+// system is read-only and not because of anybody's permissions.
+func (p *probe) readOnlyRoot(context.Context) (wire.Outcome, string) {
+	const file = "/usr/bin/.probe"
+	_, missing := os.Lstat(p.in(file))
+	switch err := p.Create(p.in(file)); {
+	case err == nil:
+		if errors.Is(missing, fs.ErrNotExist) {
+			_ = os.Remove(p.in(file))
+		}
+		return fail("%s could be opened for writing", file)
+	case errors.Is(err, unix.EROFS):
+		return pass("opening %s for writing: %v", file, unix.EROFS)
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return fail("there is no directory /usr/bin in this room, so the root can't be seen to be read-only")
+	default:
+		return fail("opening %s for writing: %v, want %v", file, plain(err), unix.EROFS)
+	}
+}
+
+// oneWritableDir: the work directory is a mount of its own that can be
+// written, takes no set-id bits and no devices, and nothing else can be written.
+func (p *probe) oneWritableDir(context.Context) (wire.Outcome, string) {
+	mounts, err := readMounts(filepath.Join(p.Proc, "self/mounts"))
+	if err != nil {
+		return fail("reading the mounts: %v", plain(err))
+	}
+	work, ok := mountAt(mounts, p.WorkDir)
+	if !ok {
+		return fail("%s is not a mount of its own", p.WorkDir)
+	}
+	for _, option := range []string{"nosuid", "nodev"} {
+		if !work.has(option) {
+			return fail("%s is mounted without %s (%s)", p.WorkDir, option, strings.Join(work.options, ","))
+		}
+	}
+	file := filepath.Join(p.in(p.WorkDir), ".probe")
+	if err := p.Create(file); err != nil {
+		return fail("%s can't be written: %v", p.WorkDir, plain(err))
+	}
+	if err := os.Remove(file); err != nil {
+		return fail("%s can't be cleared: %v", p.WorkDir, plain(err))
+	}
+	other, excused := p.otherWritable(mounts)
+	if len(other) > 0 {
+		return fail("these can be written too: %s", strings.Join(other, ", "))
+	}
+	detail := p.WorkDir + " is a writable " + work.fstype + " with nosuid and nodev, and nothing else can be written"
+	if len(excused) > 0 {
+		detail += " but " + strings.Join(excused, ", ")
+	}
+	return pass("%s", detail)
+}
+
+// otherWritable returns the mounts besides the work directory's that this
+// process can write, those that do harm and those that don't.
+func (p *probe) otherWritable(mounts []mount) (other, excused []string) {
+	seen := map[string]bool{p.WorkDir: true}
+	for i := len(mounts) - 1; i >= 0; i-- {
+		m := mounts[i]
+		if seen[m.point] {
+			continue // covered by a later mount
+		}
+		seen[m.point] = true
+		if !m.has("rw") || !p.Writable(p.in(m.point)) {
+			continue
+		}
+		name := m.point + " (" + m.fstype + ")"
+		if p.harmless(m) {
+			excused = append(excused, name)
+		} else {
+			other = append(other, name)
+		}
+	}
+	return other, excused
+}
+
+// harmless reports whether a writable mount keeps nothing that another run or
+// the host could find: a view of the kernel with rules of its own, memory
+// that goes with the instance, or a device node bound to its place.
+func (p *probe) harmless(m mount) bool {
+	switch m.fstype {
+	case "proc", "devpts", "mqueue":
+		return true
+	case "tmpfs":
+		return m.point == "/dev/shm"
+	}
+	return harmlessDevice(p.in(m.point))
+}
+
+// harmlessDevice reports whether a path is one of the devices that every
+// program may have: null, zero, full, random, urandom, or a terminal, which
+// the filter keeps from being typed into.
+func harmlessDevice(path string) bool {
+	var s unix.Stat_t
+	if unix.Lstat(path, &s) != nil || s.Mode&unix.S_IFMT != unix.S_IFCHR {
+		return false
+	}
+	minor := unix.Minor(s.Rdev)
+	switch major := unix.Major(s.Rdev); {
+	case major == 1:
+		return minor == 3 || minor == 5 || minor == 7 || minor == 8 || minor == 9
+	case major == 5:
+		return minor <= 2
+	default:
+		return major >= 136 && major <= 143
+	}
+}
+
+func writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }
+
+// create opens a file for writing and makes it if it is missing. It follows
+// no link and waits for nothing.
+func create(path string) error {
+	for {
+		fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return unix.Close(fd)
+	}
+}
+
+// plain is the errno alone, without a path that the detail names already.
+func plain(err error) error {
+	var errno unix.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return err
+}

@@ -1,0 +1,60 @@
+package probe
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/batleforc/batlehub-sandbox/agent/internal/gate"
+	"github.com/batleforc/batlehub-sandbox/agent/internal/launch"
+)
+
+// Silence is how long a canary must not answer to count as out of reach
+// (RFC 0022 §4.3).
+const Silence = 3 * time.Second
+
+// Room is what the probe looks at. Every path, list and system call that an
+// assertion rests on is a field, so that a test can break exactly one.
+type Room struct {
+	// Root stands in front of every path of the room's own: empty for the
+	// real one.
+	Root string
+	// Proc is where the proc file system is.
+	Proc string
+	// WorkDir, Home and Path are what the agent was built with: its work
+	// directory and the only values that HOME and PATH may have.
+	WorkDir, Home, Path string
+	// Environ is the environment that the agent was started with.
+	Environ []string
+	// EUID, PID and PPID are the agent's own.
+	EUID, PID, PPID int
+	// Network tries the canaries.
+	Network func(context.Context, []netip.AddrPort) []gate.Finding
+	// Writable reports whether this process may write at a path, by its
+	// permissions and by its mount.
+	Writable func(path string) bool
+	// Create creates a file for writing, or opens one that exists, and
+	// reports what the kernel said.
+	Create func(path string) error
+	// Witness starts a process behind what a scanner is started behind.
+	Witness func(context.Context) (launch.WitnessReport, error)
+	// Outgrow starts a process that takes more memory than the given MiB.
+	Outgrow func(ctx context.Context, limitMB int64) (Outgrown, error)
+}
+
+// Here returns the room that this process is in, without its Environ: what the
+// agent received is only known where the process began.
+func Here(workDir, home, path string) Room {
+	return Room{
+		Proc: "/proc", WorkDir: workDir, Home: home, Path: path,
+		EUID: os.Geteuid(), PID: os.Getpid(), PPID: os.Getppid(),
+		Network: func(ctx context.Context, canaries []netip.AddrPort) []gate.Finding {
+			return gate.Check(ctx, canaries, Silence)
+		},
+		Writable: writable, Create: create, Witness: launch.Witness, Outgrow: outgrow,
+	}
+}
+
+// in is a path of the room as this process opens it.
+func (r *Room) in(path string) string { return r.Root + path }
