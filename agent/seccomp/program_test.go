@@ -28,10 +28,7 @@ func allNumbers() []uint32 {
 	for n := range uint32(1025) {
 		all = append(all, n, x32|n)
 	}
-	for _, n := range []uint32{2048, 4096, 0x7FFFFFFF, 0x80000000, 0x80000010, 0xFFFFFFFE, 0xFFFFFFFF} {
-		all = append(all, n)
-	}
-	return all
+	return append(all, 2048, 4096, 0x7FFFFFFF, 0x80000000, 0x80000010, 0xFFFFFFFE, 0xFFFFFFFF)
 }
 
 // arguments that a condition could tell apart: every value and mask that the

@@ -88,8 +88,10 @@ func stageRefusals(args []string) error {
 	}
 	// unshare(0) does nothing. If it succeeds there is no filter, and some
 	// of the calls below would really happen.
-	if err := unix.Unshare(0); !errors.Is(err, unix.EPERM) {
-		return fmt.Errorf("unshare(0): %v: there is no filter", err)
+	if err := unix.Unshare(0); err == nil {
+		return errors.New("there is no filter: unshare(0) succeeded")
+	} else if !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("there is no filter: unshare(0) answered %w", err)
 	}
 	got := make([]uint32, len(list))
 	for i, r := range list {

@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -89,12 +90,20 @@ func ip(script string) error {
 // other end a moment after it is up, and drops what is sent before.
 func carrier(t *testing.T, name string) {
 	t.Helper()
-	for start := time.Now(); time.Since(start) < 20*time.Second; time.Sleep(time.Millisecond) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for {
 		if i, err := net.InterfaceByName(name); err == nil && i.Flags&net.FlagRunning != 0 {
 			return
 		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			t.Fatalf("%s has no carrier", name)
+		}
 	}
-	t.Fatalf("%s has no carrier", name)
 }
 
 // The two hosts of a network with a real kernel on both ends. The far one is

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -111,15 +112,10 @@ func harmlessDevice(path string) bool {
 	if unix.Lstat(path, &s) != nil || s.Mode&unix.S_IFMT != unix.S_IFCHR {
 		return false
 	}
-	minor := unix.Minor(s.Rdev)
-	switch major := unix.Major(s.Rdev); {
-	case major == 1:
-		return minor == 3 || minor == 5 || minor == 7 || minor == 8 || minor == 9
-	case major == 5:
-		return minor <= 2
-	default:
-		return major >= 136 && major <= 143
-	}
+	major, minor := unix.Major(s.Rdev), unix.Minor(s.Rdev)
+	memory := major == 1 && slices.Contains([]uint32{3, 5, 7, 8, 9}, minor)
+	terminal := major == 5 && minor <= 2 || major >= 136 && major <= 143
+	return memory || terminal
 }
 
 func writable(path string) bool { return unix.Access(path, unix.W_OK) == nil }
