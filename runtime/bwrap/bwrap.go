@@ -48,6 +48,7 @@ type Config struct {
 type Runtime struct {
 	config Config
 	uid    int
+	proc   string
 	store  *bundle.Store
 	runs   inflight.Group
 	engine engine
@@ -72,7 +73,7 @@ func New(c Config) (*Runtime, error) {
 	if c.Worker == "" {
 		c.Worker = "probe"
 	}
-	r := &Runtime{config: c}
+	r := &Runtime{config: c, proc: "/proc"}
 	if os.Geteuid() == 0 {
 		r.uid = UID
 	}

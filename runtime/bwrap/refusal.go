@@ -66,7 +66,7 @@ func (r *Runtime) recognise(e *sandbox.Error) {
 		for _, words := range hostRefusals {
 			if has(words) {
 				e.Kind, e.Code = sandbox.Refused, sandbox.CodeHostRefused
-				e.Hint = Diagnose("/proc", said).Hint()
+				e.Hint = Diagnose(r.proc, said).Hint()
 				return
 			}
 		}

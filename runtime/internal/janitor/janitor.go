@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/process"
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/rmtree"
 )
 
@@ -102,6 +103,7 @@ func (j *Janitor) start() error {
 	if err != nil {
 		return err
 	}
+	process.KeepDescriptors()
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -92,6 +92,7 @@ func run(ctx context.Context, spec Spec) (Exit, error) {
 	}
 	cmd.WaitDelay = drain
 	cmd.SysProcAttr = attributes(spec)
+	KeepDescriptors()
 	if err := cmd.Start(); err != nil {
 		return Exit{}, err
 	}
