@@ -115,6 +115,9 @@ func readStream(ctx context.Context, s *sink, src *file, magic string) error {
 	if err != nil {
 		return err
 	}
+	if len(head) < tarBlock && st.last.err != nil && st.last.err != io.EOF {
+		return st.last.err
+	}
 	switch {
 	case g.plain && has(magic, magicAr):
 		return readAr(ctx, s, st)
