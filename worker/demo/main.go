@@ -101,7 +101,7 @@ func (d *demo) rooms() string { return filepath.Join(d.dir, "rooms") }
 func (d *demo) room(ctx context.Context) error {
 	fmt.Println("Building a room for gitleaks: the scanner, the agent, and nothing else.")
 	cmd := exec.CommandContext(ctx, d.sandboxctl, "tree", "gitleaks", "--rooms", d.rooms(), //nolint:gosec // the demo's own programs
-		"--from", d.gitleaks, "--agent", d.agent, "--command", "gitleaks")
+		"--file", d.gitleaks, "--agent", d.agent, "--command", "gitleaks")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("building the room: %w", err)

@@ -28,7 +28,7 @@ const (
 	refused  = 4
 )
 
-var modules = []string{"rsc.io/quote@v1.5.2", "github.com/spf13/pflag@v1.0.9", "golang.org/x/sys@v0.50.0"}
+var modules = []string{"rsc.io/quote@v1.5.2", "github.com/spf13/pflag@v1.0.9", "github.com/google/uuid@v1.6.0"}
 
 var npmPackages = []string{"left-pad@1.3.0", "is-number@7.0.0", "semver@7.6.3"}
 

@@ -129,7 +129,7 @@ func TestEachThingThatIsWrongIsNamedWithItsFix(t *testing.T) {
 				_ = os.Chmod(d, 0o755)
 			}
 		}, Fail, "can't pass through", "chmod o+x"},
-		{"a missing room", "room gitleaks", func(_ *testing.T, h *Host) { h.Sandbox.Bwrap.Rooms = "/nowhere" }, Fail, "there is no tree at /nowhere/gitleaks", "sandboxctl tree gitleaks --from"},
+		{"a missing room", "room gitleaks", func(_ *testing.T, h *Host) { h.Sandbox.Bwrap.Rooms = "/nowhere" }, Fail, "there is no tree at /nowhere/gitleaks", "sandboxctl tree gitleaks --file PATH/TO/gitleaks"},
 		{"a broken room", "room gitleaks", func(_ *testing.T, h *Host) {
 			h.CheckRoom = func(string, ...string) ([]Problem, error) {
 				return []Problem{{"/bin/sh", "a shell", "remove it"}, {"/work", "missing", "make it"}}, nil

@@ -155,7 +155,7 @@ func (h Host) rooms() []Check {
 func (h Host) room(r Room) Check {
 	name := "room " + r.Scanner
 	dir := filepath.Join(h.Sandbox.Bwrap.Rooms, r.Scanner)
-	build := fmt.Sprintf("sandboxctl tree %s --from PATH_OF_%s", r.Scanner, strings.ToUpper(filepath.Base(r.Command)))
+	build := fmt.Sprintf("sandboxctl tree %s --file %s --command %s", r.Scanner, filepath.Join("PATH", "TO", filepath.Base(r.Command)), r.Command)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return Check{Name: name, Outcome: Fail, Detail: "there is no tree at " + dir, Fixes: []string{build, "or set [worker.sandbox.bwrap] rooms"}}
 	}

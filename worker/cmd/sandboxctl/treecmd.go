@@ -16,7 +16,8 @@ import (
 )
 
 type treeFlags struct {
-	from, images, commands         []string
+	output                         string
+	files, dirs, images, commands  []string
 	agent                          string
 	libraries, allowShell, replace bool
 }
@@ -24,57 +25,53 @@ type treeFlags struct {
 func (a *app) treeCommand() *cobra.Command {
 	var f treeFlags
 	c := &cobra.Command{
-		Use: "tree SCANNER", Short: "Build a scanner's room, from files or an image archive", Args: exactly(1, "the scanner's name"),
+		Use: "tree [SCANNER]", Short: "Build a scanner's room, from files or an image archive",
 		Long: `Builds the tree that a scanner runs in under runtime "bwrap": the scanner, what
-it needs, the agent, the mount points, and nothing else. It is put together
-beside its place and checked, and appears at once or not at all.
+it needs, the agent, the mount points, and nothing else. It goes to the rooms'
+directory under the scanner's name, or to --output. It is put together beside
+its place and checked, and appears at once or not at all.
 
 Copying follows no link. A program that is linked with libraries needs
 --libraries, or an image that has them.`,
-		Example: `  sandboxctl tree gitleaks --from ./gitleaks
+		Example: `  sandboxctl tree gitleaks --file ./gitleaks --command gitleaks
+  sandboxctl tree --output /opt/sandbox/gitleaks --file /usr/local/bin/gitleaks=./gitleaks
   sandboxctl tree guarddog --image guarddog.tar --command guarddog`,
-		RunE: func(c *cobra.Command, args []string) error { return a.tree(c, args[0], f) },
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 && f.output != "" {
+				return nil
+			}
+			return exactly(1, "the scanner's name (or --output)")(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error { return a.tree(c, args, f) },
 	}
 	flags := c.Flags()
-	flags.StringArrayVar(&f.from, "from", nil, "`PATH[=PLACE]`: copy a file or a directory's content to PLACE in the room (default: a file to /usr/local/bin, a directory to /); may be given more than once")
+	flags.StringVar(&f.output, "output", "", "`directory` to build, instead of the scanner's own below the rooms")
+	flags.StringArrayVar(&f.files, "file", nil, "`[PLACE=]FILE`: copy FILE to PLACE in the room (default: /usr/local/bin/<name>); may be given more than once")
+	flags.StringArrayVar(&f.dirs, "dir", nil, "`[PLACE=]DIR`: copy the content of DIR to PLACE in the room (default: /); may be given more than once")
 	flags.StringArrayVar(&f.images, "image", nil, "`archive` of an image: an OCI layout, or what docker save wrote; may be given more than once")
 	flags.StringArrayVar(&f.commands, "command", nil, "`program` that the finished room must hold; may be given more than once")
 	flags.StringVar(&f.agent, "agent", "", "the agent's binary `file` (default: batlehub-sandbox beside this program)")
 	flags.BoolVar(&f.libraries, "libraries", false, "copy the shared libraries that the room's programs are linked with from this host")
 	flags.BoolVar(&f.allowShell, "allow-shell", false, "let the room have a shell; its probe will fail all the same")
-	flags.BoolVar(&f.replace, "replace", false, "replace the room if it exists")
+	flags.BoolVar(&f.replace, "force", false, "replace the room if it exists")
 	return c
 }
 
-func (a *app) tree(c *cobra.Command, name string, f treeFlags) error {
-	if err := (wire.Label{Worker: "x", Job: "x", Scanner: name, Attempt: 1}).Validate(); err != nil {
-		return usagef("the scanner's name: %s", err)
-	}
-	if len(f.from)+len(f.images) == 0 {
-		return usagef("nothing to build the room from; give --from or --image")
-	}
-	conf, err := a.load()
+func (a *app) tree(c *cobra.Command, args []string, f treeFlags) error {
+	dir, err := a.treePlace(args, f)
 	if err != nil {
 		return err
 	}
-	agent, err := findAgent(f.agent)
+	o, err := f.options()
 	if err != nil {
 		return err
 	}
-	o := room.Options{Agent: agent, Commands: f.commands, Libraries: f.libraries, AllowShell: f.allowShell, Replace: f.replace}
-	for _, image := range f.images {
-		o.From = append(o.From, room.Source{Image: image})
-	}
-	for _, from := range f.from {
-		path, place, _ := strings.Cut(from, "=")
-		if place != "" && !filepath.IsAbs(place) {
-			return usagef("--from %q: the place in the room is absolute, as in /usr/bin/x", from)
-		}
-		o.From = append(o.From, room.Source{Path: path, To: place})
-	}
-	report, err := room.Build(c.Context(), filepath.Join(conf.Worker.Sandbox.Bwrap.Rooms, name), o)
+	progress := ui.NewProgress(a.stderr)
+	progress.Start("building the room")
+	report, err := room.Build(c.Context(), dir, o)
+	progress.Stop()
 	if errors.Is(err, room.ErrExists) {
-		return fmt.Errorf("%w; give --replace to replace it", err)
+		return fmt.Errorf("%w; give --force to replace it", err)
 	}
 	if err != nil {
 		return err
@@ -88,6 +85,49 @@ func (a *app) tree(c *cobra.Command, name string, f treeFlags) error {
 	p := &printer{w: a.stdout}
 	p.line("%s: %s, %s, %s", report.Dir, plural(int(report.Files), "file"), ui.Bytes(report.Bytes), report.Digest)
 	return p.err
+}
+
+// treePlace is the directory to build.
+func (a *app) treePlace(args []string, f treeFlags) (string, error) {
+	if f.output != "" {
+		if len(args) > 0 {
+			return "", usagef("both a scanner and --output are given; give one")
+		}
+		return f.output, nil
+	}
+	if err := (wire.Label{Worker: "x", Job: "x", Scanner: args[0], Attempt: 1}).Validate(); err != nil {
+		return "", usagef("the scanner's name: %s", err)
+	}
+	conf, err := a.load()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(conf.Worker.Sandbox.Bwrap.Rooms, args[0]), nil
+}
+
+// options are what goes into the room: images first, so that files lie over
+// them.
+func (f treeFlags) options() (room.Options, error) {
+	o := room.Options{Commands: f.commands, Libraries: f.libraries, AllowShell: f.allowShell, Replace: f.replace}
+	if len(f.files)+len(f.dirs)+len(f.images) == 0 {
+		return o, usagef("nothing to build the room from; give --file, --dir or --image")
+	}
+	for _, image := range f.images {
+		o.From = append(o.From, room.Source{Image: image})
+	}
+	for _, value := range append(append([]string{}, f.dirs...), f.files...) {
+		place, path, placed := strings.Cut(value, "=")
+		if !placed {
+			place, path = "", value
+		}
+		if path == "" || placed && !filepath.IsAbs(place) {
+			return o, usagef("%q: want FILE, or PLACE=FILE with an absolute place in the room, as in /usr/bin/x=./x", value)
+		}
+		o.From = append(o.From, room.Source{Path: path, To: place})
+	}
+	var err error
+	o.Agent, err = findAgent(f.agent)
+	return o, err
 }
 
 // findAgent is the agent's binary: the named one, or one that stands beside
