@@ -42,8 +42,8 @@ const (
 	// BrokenAsRoot: without walls the spec must fail when the suite runs as
 	// root; the host's own permissions may keep it otherwise.
 	BrokenAsRoot Control = "broken-as-root"
-	// Open: what happens without walls depends on the host.
-	Open Control = "open"
+	// Either: what happens without walls depends on the host.
+	Either Control = "either"
 )
 
 // Spec is one thing that must hold.

@@ -83,7 +83,7 @@ func filterWalls() []wall {
 			why: "A process that may chroot can walk out of a root it was put into."},
 		{id: "W10", title: "no pivot_root", verb: "pivot-root", errnos: eperm,
 			why: "pivot_root is how one leaves the tree one was given."},
-		{id: "W11", title: "the host name stays", verb: "sethostname", control: Open,
+		{id: "W11", title: "the host name stays", verb: "sethostname", control: Either,
 			why: "A name is configuration, and setting it takes a capability that nothing inside may hold."},
 		{id: "W12", title: "the agent can't be traced", verb: "ptrace-agent", errnos: eperm,
 			why: "Who traces the agent writes the result."},
@@ -117,7 +117,7 @@ func filterWalls() []wall {
 			why: "Both are read from the scanner's own status, so that none is believed to be on because it was asked for."},
 		{id: "W33", title: "the limits are as asked", verb: "status", judge: limitsAreSet,
 			why: "Address space, CPU time, core files, file size and descriptors have one meaning under every runtime."},
-		{id: "W34", title: "limits can't be raised", verb: "rlimits-raise", control: Open,
+		{id: "W34", title: "limits can't be raised", verb: "rlimits-raise", control: Either,
 			why: "A limit that its holder can raise is none; nor may it set the agent's."},
 	}
 }

@@ -19,13 +19,13 @@ func roomWalls() []wall {
 		{id: "W50", title: "nobody inside is root", verb: "status", control: BrokenAsRoot, judge: nobodyIsRoot,
 			why: "Neither uid 0 nor a capability, effective or to be had, is inside."},
 		{id: "W51", title: "nobody becomes root", verb: "become-root", control: BrokenAsRoot, why: "No call and no set-id program gives uid 0."},
-		{id: "W52", title: "set-id bits mean nothing", verb: "set-id", control: Open, judge: notAsRoot,
+		{id: "W52", title: "set-id bits mean nothing", verb: "set-id", control: Either, judge: notAsRoot,
 			why: "The writable place is nosuid and the scanner has no_new_privs."},
 		{id: "W53", title: "one place is writable", verb: "writable", control: Broken,
 			why: "What is outside the work directory can't be changed, and so nothing of a run stays."},
 		{id: "W54", title: "the root is read-only", verb: "mounts", control: Broken, judge: readOnlyRoot,
 			why: "The scanner's own tree is shared by all its runs."},
-		{id: "W55", title: "the work directory is nosuid and nodev", verb: "mounts", control: Open, judge: workFlags,
+		{id: "W55", title: "the work directory is nosuid and nodev", verb: "mounts", control: Either, judge: workFlags,
 			why: "What an archive puts there is neither privileged nor a device."},
 		{id: "W56", title: "no devices", verb: "devices", control: BrokenAsRoot, why: "Beyond null, zero, full, random and terminals of its own, no device may be opened."},
 		{id: "W57", title: "the kernel's knobs are closed", verb: "proc-writes", control: BrokenAsRoot,
@@ -41,11 +41,11 @@ func roomWalls() []wall {
 			why: "System V IPC goes by number and past every file permission that a mount could take away."},
 		{id: "W63", title: "the room holds the scanner and the agent", verb: "inventory", control: Broken, judge: bareRoom,
 			why: "What an escaped scanner finds in the room is no shell, no interpreter and no worker."},
-		{id: "W64", title: "no credential is in reach", verb: "credentials", control: Open, why: "Tokens, keys and sockets of engines lie at well-known places."},
+		{id: "W64", title: "no credential is in reach", verb: "credentials", control: Either, why: "Tokens, keys and sockets of engines lie at well-known places."},
 		{id: "W65", title: "the host name is not the host's", verb: "namespace-links", control: Broken, judge: ownNames,
 			why: "Each kind of namespace is the sandbox's own; the host's name is one thing that would tell."},
-		{id: "W66", title: "the clock can't be moved", verb: "clock", control: Open, why: "The clock is the whole machine's."},
-		{id: "W67", title: "priority can't be raised", verb: "priority", control: Open, why: "A scanner that gets ahead of the worker, or out of the way of the out-of-memory killer, hurts its neighbours."},
+		{id: "W66", title: "the clock can't be moved", verb: "clock", control: Either, why: "The clock is the whole machine's."},
+		{id: "W67", title: "priority can't be raised", verb: "priority", control: Either, why: "A scanner that gets ahead of the worker, or out of the way of the out-of-memory killer, hurts its neighbours."},
 	}
 }
 
@@ -85,7 +85,7 @@ func networkWalls() []wall {
 		{id: "W78", title: "no network interface but loopback", verb: "interfaces", control: Broken, why: "Without an address of its own a sandbox has no way out and nobody a way in."},
 		{id: "W79", title: "netlink changes nothing", verb: "netlink-use", control: BrokenAsRoot, judge: netlinkRefused, why: "Reading addresses over netlink is ordinary; making interfaces is not."},
 		{id: "W80", title: "nobody can come in", verb: "listen", control: Broken, why: "A listening socket inside is reachable from nowhere outside."},
-		{id: "W81", title: "no family of sockets but the ordinary ones", verb: "odd-families", control: Open, why: "Each further family is kernel code that few have read."},
+		{id: "W81", title: "no family of sockets but the ordinary ones", verb: "odd-families", control: Either, why: "Each further family is kernel code that few have read."},
 	}
 }
 

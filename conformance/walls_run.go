@@ -23,11 +23,11 @@ func runWalls() []Spec {
 		return Spec{ID: id, Group: Walled, Title: title, Why: why, Needs: []Capability{Walls}, Control: control, check: check}
 	}
 	placed := "What stands where the result goes is removed and never opened, followed or believed."
-	memory := w("W106", "the memory wall stands", "Where a wall around the sandbox's memory is claimed, the run that goes through it is ended and told apart.", Open, memoryWall)
+	memory := w("W106", "the memory wall stands", "Where a wall around the sandbox's memory is claimed, the run that goes through it is ended and told apart.", Either, memoryWall)
 	memory.Needs = append(memory.Needs, MemoryWall)
-	fork := w("W107", "the process wall stands", "Where the number of processes is bounded, a fork bomb meets the bound.", Open, processWall)
+	fork := w("W107", "the process wall stands", "Where the number of processes is bounded, a fork bomb meets the bound.", Either, processWall)
 	fork.Needs = append(fork.Needs, ProcessWall)
-	dies := w("W112", "a sandbox dies with its worker", "A worker that is killed takes every process of its sandboxes with it, or scans would go on that nobody reads.", Open, diesWithWorker)
+	dies := w("W112", "a sandbox dies with its worker", "A worker that is killed takes every process of its sandboxes with it, or scans would go on that nobody reads.", Either, diesWithWorker)
 	dies.Needs = append(dies.Needs, Worker)
 	return []Spec{
 		w("W90", "a ready-made result is not believed", placed, Kept, forged("forge-before")),

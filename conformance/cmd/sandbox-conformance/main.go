@@ -1,0 +1,162 @@
+// Command sandbox-conformance runs the conformance suite against a runtime of
+// this project, or against any executable that speaks the port's verbs.
+//
+//	sandbox-conformance --runtime bwrap
+//	sandbox-conformance --runtime none --expect-no-walls
+//	sandbox-conformance --adapter ./my-runtime
+//
+// It exits with 0 when the target passed (or, with --expect-no-walls, when
+// exactly the walls fell), 1 when it failed, 2 for a wrong command line, 3 when
+// the suite itself broke or let a mutant live, and 4 when nothing failed but a
+// part of the core was not claimed or not run.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/batleforc/batlehub-sandbox/conformance"
+	"github.com/batleforc/batlehub-sandbox/conformance/report"
+	"github.com/batleforc/batlehub-sandbox/conformance/targets"
+)
+
+// The statuses that the command exits with.
+const (
+	exitPass    = 0
+	exitFail    = 1
+	exitUsage   = 2
+	exitBroken  = 3
+	exitPartial = 4
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 2 && args[0] == "worker" {
+		if err := targets.RunAsWorker(ctx, args[1], args[2:]); err != nil {
+			fmt.Fprintln(stderr, err)
+			return exitFail
+		}
+		return exitPass
+	}
+	f, err := parse(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return exitPass
+	case err != nil:
+		fmt.Fprintf(stderr, "sandbox-conformance: %v\n", err)
+		return exitUsage
+	case f.list:
+		list(stdout)
+		return exitPass
+	case len(f.merge) > 0:
+		return merge(f, stdout, stderr)
+	}
+	r, err := check(ctx, f, stdout)
+	if err != nil {
+		fmt.Fprintf(stderr, "sandbox-conformance: %v\n", err)
+		return exitBroken
+	}
+	return status(r)
+}
+
+// status is what a report's verdict exits with.
+func status(r *report.Report) int {
+	switch {
+	case r.Verdict == report.Error:
+		return exitBroken
+	case r.Control != nil:
+		if r.Control.Held {
+			return exitPass
+		}
+		return exitFail
+	case r.Verdict == report.Pass:
+		return exitPass
+	case r.Verdict == report.Partial:
+		return exitPartial
+	}
+	return exitFail
+}
+
+func check(ctx context.Context, f *flags, stdout io.Writer) (*report.Report, error) {
+	builder, err := targets.NewBuilder(ctx, f.source, f.cache)
+	if err != nil && (f.agent == "" || f.hostile == "") {
+		return nil, err
+	}
+	if builder == nil {
+		builder = &targets.Builder{}
+	}
+	builder.Agent, builder.Hostile = f.agent, f.hostile
+	target, err := targetOf(ctx, f, builder)
+	if err != nil {
+		return nil, err
+	}
+	options, err := optionsOf(ctx, f, builder)
+	if err != nil {
+		return nil, err
+	}
+	screen := newScreen(stdout, f.verbose)
+	options.Log = screen.spec
+	session, err := conformance.Open(ctx, target, options)
+	if err != nil {
+		return nil, err
+	}
+	screen.begin(target)
+	session.Run(ctx)
+	if f.mutants && len(target.Mutants) > 0 && ctx.Err() == nil {
+		session.RunMutants(ctx, screen.mutant)
+	}
+	r := session.Report()
+	if err := session.Close(); err != nil {
+		return nil, fmt.Errorf("cleaning up: %w", err)
+	}
+	if ctx.Err() != nil {
+		return nil, errors.New("interrupted; nothing was reported")
+	}
+	if err := report.Write(f.out, r); err != nil {
+		return nil, err
+	}
+	screen.end(r, filepath.Join(f.out, r.Target.Name))
+	return r, nil
+}
+
+func list(w io.Writer) {
+	for _, s := range conformance.Specs() {
+		fmt.Fprintf(w, "%-5s %s\n      %s\n", s.ID, s.Title, s.Why)
+	}
+}
+
+// merge writes one page over several reports.
+func merge(f *flags, stdout, stderr io.Writer) int {
+	var reports []*report.Report
+	for _, name := range f.merge {
+		r, err := report.Read(name)
+		if err != nil {
+			fmt.Fprintf(stderr, "sandbox-conformance: %v\n", err)
+			return exitUsage
+		}
+		reports = append(reports, r)
+	}
+	page, err := report.HTML(reports)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(f.out, "report.html"), page, 0o644)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "sandbox-conformance: %v\n", err)
+		return exitBroken
+	}
+	fmt.Fprintln(stdout, filepath.Join(f.out, "report.html"))
+	return exitPass
+}

@@ -1,0 +1,73 @@
+// Command bwrapedit stands in bwrap's place and changes what bwrap is told: it
+// is how the suite breaks one wall and leaves the others. The changes are in a
+// file beside it, named after it.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+)
+
+// edit replaces one run of arguments by another. A run that is not there is a
+// mistake of the suite's, and ends the program: a mutant that changes nothing
+// would look like a wall that holds.
+type edit struct {
+	Find []string `json:"find"`
+	With []string `json:"with"`
+}
+
+type config struct {
+	Bwrap string `json:"bwrap"`
+	Edits []edit `json:"edits"`
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "bwrapedit: %v\n", err)
+		os.Exit(97)
+	}
+}
+
+func run(args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(self + ".json")
+	if err != nil {
+		return err
+	}
+	var c config
+	if err := json.Unmarshal(b, &c); err != nil {
+		return err
+	}
+	if slices.Contains(args, "--") { // "bwrap --version" is not a sandbox
+		for _, e := range c.Edits {
+			if args, err = e.apply(args); err != nil {
+				return err
+			}
+		}
+	}
+	return syscall.Exec(c.Bwrap, append([]string{"bwrap"}, args...), os.Environ())
+}
+
+func (e edit) apply(args []string) ([]string, error) {
+	for i := range args {
+		if len(args)-i >= len(e.Find) && slices.EqualFunc(args[i:i+len(e.Find)], e.Find, matches) {
+			with := make([]string, len(e.With))
+			for j, w := range e.With {
+				if with[j] = w; len(w) == 2 && w[0] == '$' {
+					with[j] = args[i+int(w[1]-'0')] // "$1" is the second argument found
+				}
+			}
+			return slices.Concat(args[:i], with, args[i+len(e.Find):]), nil
+		}
+	}
+	return nil, fmt.Errorf("%q is not among the arguments", e.Find)
+}
+
+// matches compares an argument with a pattern, in which "*" is any argument.
+func matches(arg, pattern string) bool { return pattern == "*" || arg == pattern }

@@ -1,0 +1,133 @@
+package targets
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/batleforc/batlehub-sandbox/conformance"
+	"github.com/batleforc/batlehub-sandbox/runtime/bwrap"
+	"github.com/batleforc/batlehub-sandbox/runtime/room"
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/wire"
+)
+
+type assertion = wire.AssertionID
+
+// Edits of bwrap's command line, each of which takes one wall down.
+var (
+	shareNetwork = argvEdit{[]string{"--unshare-user"}, []string{"--unshare-user", "--share-net"}}
+	writableRoot = argvEdit{[]string{"--ro-bind", "*", "/"}, []string{"--bind", "$1", "/"}}
+	deviceWork   = argvEdit{[]string{"--bind", "*", "/work"}, []string{"--dev-bind", "$1", "/work"}}
+	leakVariable = argvEdit{[]string{"--clearenv"}, []string{"--clearenv", "--setenv", "LEAKED", "1"}}
+	asRoot       = argvEdit{[]string{"--uid", "*"}, []string{"--uid", "0"}}
+	allCaps      = argvEdit{[]string{"--cap-drop", "ALL"}, []string{"--cap-add", "ALL"}}
+	noDeathWish  = argvEdit{[]string{"--die-with-parent"}, nil}
+	// Without a pid namespace of its own nobody may mount a /proc.
+	sharePIDs = []argvEdit{
+		{[]string{"--unshare-all"}, []string{"--unshare-ipc", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"}},
+		{[]string{"--as-pid-1"}, nil},
+		{[]string{"--proc", "/proc"}, []string{"--ro-bind", "/proc", "/proc"}},
+	}
+	shareIPC = argvEdit{[]string{"--unshare-all"}, []string{"--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"}}
+	shareUTS = []argvEdit{
+		{[]string{"--unshare-all"}, []string{"--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-cgroup-try"}},
+		{[]string{"--hostname", "*"}, nil},
+	}
+	hostPrograms = argvEdit{[]string{"--proc", "/proc"}, []string{"--ro-bind", "/usr/bin", "/usr/bin", "--proc", "/proc"}}
+)
+
+// Edits of the agent's source, each of which leaves one thing out.
+var (
+	noFilter = []Edit{{"agent/seccomp/install.go", "func Install() error {", "func Install() error {\n\tif true {\n\t\treturn nil\n\t}"}}
+	wireNext = []Edit{{"wire/caps.go", "const Version = 1", "const Version = 2"}}
+)
+
+// broken makes a runtime and a room in which one assertion must fail.
+func broken(ctx context.Context, b *Builder, s conformance.Setup, id assertion) (sandbox.Runtime, sandbox.Room, error) {
+	where := roomToProbe(s)
+	var how breakage
+	switch id {
+	case wire.AssertResult:
+		how.noAgent = true
+	case wire.AssertWire:
+		how.agent = wireNext
+	case wire.AssertNetwork:
+		if len(s.Canaries) == 0 {
+			return nil, where, fmt.Errorf("%w: this host has no address but loopback", conformance.ErrNotBreakable)
+		}
+		how.edits = []argvEdit{shareNetwork}
+	case wire.AssertReadOnlyRoot:
+		how.edits, how.writable = []argvEdit{writableRoot}, true
+	case wire.AssertWorkDir:
+		how.edits = []argvEdit{deviceWork}
+	case wire.AssertEnvironment:
+		how.edits = []argvEdit{leakVariable}
+	case wire.AssertUnprivileged:
+		how.edits = []argvEdit{asRoot}
+	case wire.AssertCredentials:
+		how.files = map[string]string{"var/run/secrets/kubernetes.io/serviceaccount/token": "a token"}
+	case wire.AssertRoom:
+		how.files = map[string]string{"usr/bin/sh": "a shell"}
+	case wire.AssertCommand:
+		where.Commands = append(where.Commands, "/usr/bin/another-scanner")
+	case wire.AssertPIDNamespace:
+		how.edits = sharePIDs
+	case wire.AssertSeccomp:
+		how.agent = noFilter
+	case wire.AssertNoNewPrivs:
+		proc, err := procWithoutPrivilegeBit(s.Dir)
+		if err != nil {
+			return nil, where, err
+		}
+		how.edits = []argvEdit{{[]string{"--proc", "/proc"}, []string{"--ro-bind", proc, "/proc"}}}
+	default:
+		return nil, where, fmt.Errorf("%w: bubblewrap has no such wall", conformance.ErrNotBreakable)
+	}
+	r, err := makeBwrap(ctx, b, s, "broken-"+string(id), how)
+	if err != nil {
+		return nil, where, err
+	}
+	return r, where, nil
+}
+
+// procWithoutPrivilegeBit makes a directory that stands for /proc and says that
+// no_new_privs is off. bubblewrap sets the bit itself, for good, so that no
+// command line of its can leave it out; what the kernel says of it can be
+// covered, and everything else that a probe reads there is as it should be.
+func procWithoutPrivilegeBit(dir string) (string, error) {
+	proc := filepath.Join(dir, "proc-without-bit")
+	if err := os.MkdirAll(filepath.Join(proc, "self", "ns"), 0o755); err != nil {
+		return "", err
+	}
+	status := fmt.Sprintf("Name:\tbatlehub-sandbox\nUid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\nGid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\n", bwrap.UID) +
+		"CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\n" +
+		"NoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t1\n"
+	mounts := "room / ext4 ro,nosuid,nodev,relatime 0 0\nproc /proc proc rw,nosuid,nodev,noexec,relatime 0 0\n" +
+		"tmpfs /dev tmpfs ro,nosuid,nodev,relatime 0 0\nwork /work ext4 rw,nosuid,nodev,relatime 0 0\n"
+	for name, content := range map[string]string{"status": status, "mounts": mounts} {
+		if err := os.WriteFile(filepath.Join(proc, "self", name), []byte(content), 0o644); err != nil {
+			return "", err
+		}
+	}
+	for name, target := range map[string]string{"exe": "/" + room.AgentPath, "ns/pid": "pid:[4026532000]"} {
+		link := filepath.Join(proc, "self", name)
+		if _, err := os.Lstat(link); err == nil {
+			continue
+		}
+		if err := os.Symlink(target, link); err != nil {
+			return "", err
+		}
+	}
+	return proc, nil
+}
+
+func workerSpec(argv []string) sandbox.RunSpec {
+	return sandbox.RunSpec{
+		Argv: argv, StartTimeout: 10 * time.Second, Timeout: 5 * time.Minute, Limits: wire.DefaultLimits(),
+		Bundle: sandbox.Bundle{Policy: wire.DefaultExtractPolicy()},
+		Label:  wire.Label{Worker: "killed", Job: "killed", Scanner: scanner, Attempt: 1},
+	}
+}

@@ -1,0 +1,47 @@
+package targets
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/batleforc/batlehub-sandbox/conformance"
+	"github.com/batleforc/batlehub-sandbox/runtime/none"
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+)
+
+const scanner = "conformance"
+
+// None is the runtime without walls. It is the negative control: the wall
+// specs must fail on it, or they see nothing.
+func None() *conformance.Target {
+	return &conformance.Target{
+		Name:         none.Name,
+		Capabilities: []conformance.Capability{conformance.Results, conformance.Timeouts, conformance.Sweep, conformance.Network},
+		Versions:     map[string]string{},
+		Scanner:      scanner,
+		New:          newNone,
+		Program:      func(s conformance.Setup, name string) string { return s.Programs[name] },
+		Left:         leftIn("runs"),
+		Reference:    newNone,
+	}
+}
+
+func newNone(_ context.Context, s conformance.Setup) (sandbox.Runtime, error) {
+	return none.New(none.Config{Unsafe: true, RunDir: filepath.Join(s.Dir, "runs")})
+}
+
+// leftIn lists what is in a directory below the target's own.
+func leftIn(name string) func(conformance.Setup) ([]string, error) {
+	return func(s conformance.Setup) ([]string, error) {
+		entries, err := os.ReadDir(filepath.Join(s.Dir, name))
+		if os.IsNotExist(err) {
+			return nil, nil
+		}
+		var list []string
+		for _, e := range entries {
+			list = append(list, "run directory "+e.Name())
+		}
+		return list, err
+	}
+}
