@@ -68,8 +68,8 @@ func (p *probe) oneWritableDir(context.Context) (wire.Outcome, string) {
 	return pass("%s", detail)
 }
 
-// otherWritable returns the mounts besides the work directory's that this
-// process can write, those that do harm and those that don't.
+// otherWritable returns what this process can write besides the work
+// directory's mount: what does harm and what doesn't.
 func (p *probe) otherWritable(mounts []mount) (other, excused []string) {
 	seen := map[string]bool{p.WorkDir: true}
 	for i := len(mounts) - 1; i >= 0; i-- {
@@ -88,20 +88,45 @@ func (p *probe) otherWritable(mounts []mount) (other, excused []string) {
 			other = append(other, name)
 		}
 	}
-	return other, excused
+	return append(other, p.devices()...), excused
 }
 
 // harmless reports whether a writable mount keeps nothing that another run or
-// the host could find: a view of the kernel with rules of its own, memory
-// that goes with the instance, or a device node bound to its place.
+// the host could find: a view of the kernel with permissions of its own,
+// terminals, message queues that end with the instance, or a device that every
+// program may have. /dev/shm is not among them: a second directory to write is one too
+// many, and from inside it can't be told whose it is.
 func (p *probe) harmless(m mount) bool {
 	switch m.fstype {
-	case "proc", "devpts", "mqueue":
+	case "proc", "devpts":
 		return true
-	case "tmpfs":
-		return m.point == "/dev/shm"
+	case "mqueue":
+		name, err := os.Readlink(filepath.Join(p.Proc, "self/ns/ipc"))
+		return err == nil && name != hostIPC
 	}
 	return harmlessDevice(p.in(m.point))
+}
+
+// hostIPC is the name of a machine's first ipc namespace.
+const hostIPC = "ipc:[4026531839]"
+
+// devices returns the devices directly in /dev that can be written and are not
+// ones that every program may have, such as a host's kvm, fuse or uinput.
+// Permissions and a read-only mount don't close a device: its driver decides.
+func (p *probe) devices() []string {
+	entries, err := os.ReadDir(p.in("/dev"))
+	if err != nil {
+		return nil
+	}
+	var found []string
+	for _, e := range entries {
+		file := filepath.Join("/dev", e.Name())
+		info, err := os.Stat(p.in(file))
+		if err == nil && info.Mode()&fs.ModeDevice != 0 && p.Writable(p.in(file)) && !harmlessDevice(p.in(file)) {
+			found = append(found, file+" (device)")
+		}
+	}
+	return found
 }
 
 // harmlessDevice reports whether a path is one of the devices that every
@@ -109,7 +134,7 @@ func (p *probe) harmless(m mount) bool {
 // the filter keeps from being typed into.
 func harmlessDevice(path string) bool {
 	var s unix.Stat_t
-	if unix.Lstat(path, &s) != nil || s.Mode&unix.S_IFMT != unix.S_IFCHR {
+	if unix.Stat(path, &s) != nil || s.Mode&unix.S_IFMT != unix.S_IFCHR {
 		return false
 	}
 	major, minor := unix.Major(s.Rdev), unix.Minor(s.Rdev)

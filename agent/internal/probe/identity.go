@@ -55,7 +55,13 @@ func keys(m map[string]bool) func(func(string) bool) {
 	}
 }
 
-// unprivileged: no uid of this process is 0 and no capability can be had.
+// tunable is writable for the machine's uid 0 and for nobody else, whatever
+// its capabilities and whatever it is called in a user namespace. bwrap
+// started by root is the machine's root under another name.
+const tunable = "sys/kernel/core_pattern"
+
+// unprivileged: no uid of this process is 0, here or outside, and no
+// capability can be had.
 func (p *probe) unprivileged(context.Context) (wire.Outcome, string) {
 	if p.EUID == 0 {
 		return fail("the effective uid is 0")
@@ -75,6 +81,9 @@ func (p *probe) unprivileged(context.Context) (wire.Outcome, string) {
 		case strings.Trim(value, "0") != "":
 			return fail("%s is %s, want no capability", set, value)
 		}
+	}
+	if p.Writable(filepath.Join(p.Proc, tunable)) {
+		return fail("uid %d here is the machine's uid 0: it may write /proc/%s", p.EUID, tunable)
 	}
 	return pass("uid %d, no capability (bounding set %s)", p.EUID, status["CapBnd"])
 }

@@ -22,7 +22,7 @@ const (
 proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0
 tmpfs /dev tmpfs ro,nosuid,nodev,relatime,mode=755 0 0
 devtmpfs /dev/null devtmpfs rw,nosuid,relatime,mode=755 0 0
-tmpfs /dev/shm tmpfs rw,nosuid,nodev 0 0
+mqueue /dev/mqueue mqueue rw,nosuid,nodev 0 0
 /dev/vdb /work ext4 rw,nosuid,nodev,relatime 0 0
 `
 	status = `Name:	batlehub-sandbox
@@ -62,14 +62,21 @@ func (f *fixture) proc(t *testing.T, name, content string) {
 	f.file(t, "/proc/self/"+name, content, 0o644)
 }
 
-func (f *fixture) pidNamespace(t *testing.T, name string) {
+// namespace names one of the process's namespaces, as "pid:[1]".
+func (f *fixture) namespace(t *testing.T, name string) {
 	t.Helper()
-	dir := filepath.Join(f.Proc, "self/ns")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	kind, _, _ := strings.Cut(name, ":")
+	f.link(t, filepath.Join("/proc/self/ns", kind), name)
+}
+
+func (f *fixture) link(t *testing.T, path, target string) {
+	t.Helper()
+	path = filepath.Join(f.Root, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_ = os.Remove(filepath.Join(dir, "pid"))
-	if err := os.Symlink(name, filepath.Join(dir, "pid")); err != nil {
+	_ = os.Remove(path)
+	if err := os.Symlink(target, path); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -100,14 +107,15 @@ func good(t *testing.T) *fixture {
 			Wire: wire.Version, Limits: wire.DefaultLimits(), Canaries: []string{"192.0.2.1:8080", "1.1.1.1:53"},
 			Probe: &wire.ProbeRequest{Commands: []string{"scanner", "/usr/bin/other"}, MemoryWall: true},
 		},
-		writable: []string{"/work", "/proc", "/dev/shm"},
+		writable: []string{"/work", "/proc", "/dev/mqueue"},
 	}
 	f.Writable = func(path string) bool {
 		return slices.Contains(f.writable, strings.TrimPrefix(path, root))
 	}
 	f.proc(t, "mounts", mounts)
 	f.proc(t, "status", status)
-	f.pidNamespace(t, "pid:[4026532999]")
+	f.namespace(t, "pid:[4026532999]")
+	f.namespace(t, "ipc:[4026532998]")
 	f.file(t, "/usr/local/bin/scanner", "one", 0o755)
 	f.file(t, "/usr/bin/other", "two", 0o555)
 	if err := os.Mkdir(filepath.Join(root, "work"), 0o755); err != nil {
