@@ -19,10 +19,17 @@ var tight = wire.ExtractPolicy{
 	Duplicates: wire.ClashKeep, CaseClash: wire.ClashKeep,
 }
 
-// archive unpacks data and then looks at what it left: nothing outside the
-// root, no limit passed, nothing but plain files, directories and links that
-// stay inside. It reports whether the archive was taken.
+// archive unpacks data twice, the second time with an inner archive asked for,
+// and each time looks at what it left: nothing outside the root, no limit
+// passed, nothing but plain files, directories and links that stay inside. It
+// reports whether the archive was taken at all.
 func archive(data []byte) bool {
+	nested := []wire.Nested{{Member: "data.tar*", Into: wire.MustRelPath("data")}}
+	outer := unpack(data, nil)
+	return unpack(data, nested) || outer
+}
+
+func unpack(data []byte, nested []wire.Nested) bool {
 	dir, err := os.MkdirTemp("", "fuzz-")
 	must(err)
 	defer os.RemoveAll(dir)
@@ -37,7 +44,6 @@ func archive(data []byte) bool {
 	defer src.Close()
 
 	x := extract.New(root, tight)
-	nested := []wire.Nested{{Member: "data.tar*", Into: wire.MustRelPath("data")}}
 	err = x.Archive(context.Background(), "fuzz", src, wire.MustRelPath("artifact"), nested)
 	if _, refused := errors.AsType[*extract.RefusalError](err); err != nil && !refused {
 		panic(fmt.Sprintf("neither unpacked nor refused: %v", err))
