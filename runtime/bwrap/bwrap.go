@@ -23,6 +23,9 @@ const (
 	DefaultRooms = "/opt/sandbox"
 )
 
+// DefaultCanaries is one address that everybody with a network reaches.
+var DefaultCanaries = []netip.AddrPort{netip.MustParseAddrPort("1.1.1.1:53")}
+
 // UID is the uid and gid that every sandbox sees itself as. A worker that is
 // root also runs bwrap as this uid: bwrap maps the uid it has, and a sandbox's
 // 65532 would be the host's root otherwise, able to open what root may open.
@@ -38,7 +41,8 @@ type Config struct {
 	// system's temporary directory. If this process is root, UID has to be
 	// able to pass through it.
 	RunDir string
-	// Canaries are addresses that no run without network may reach.
+	// Canaries are addresses that no run without network may reach; nil means
+	// DefaultCanaries. Without any, a probe could not see its network wall.
 	Canaries []netip.AddrPort
 	// Worker is the id that probes are labelled with; empty means "probe".
 	Worker string
@@ -63,6 +67,9 @@ func New(c Config) (*Runtime, error) {
 		if _, err := wire.ParseCanary(canary.String()); err != nil {
 			return nil, &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Runtime: Name, Err: err}
 		}
+	}
+	if c.Canaries == nil {
+		c.Canaries = DefaultCanaries
 	}
 	if c.Binary == "" {
 		c.Binary = DefaultBinary
