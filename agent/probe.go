@@ -13,6 +13,8 @@ func (r *run) probe(ctx context.Context) {
 		r.failed(wire.StageFetch, err)
 		return
 	}
-	seen := probe.Run(ctx, r.manifest, probe.Here(r.opts.WorkDir, r.opts.Home, r.opts.Path))
+	room := probe.Here(r.opts.WorkDir, r.opts.Home, r.opts.Path)
+	room.Environ = r.opts.Environ
+	seen := probe.Run(ctx, r.manifest, room)
 	r.result.Ending, r.result.Probe = wire.EndProbed, &seen
 }
