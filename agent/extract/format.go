@@ -9,8 +9,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/batleforc/batlehub-sandbox/agent/extract/internal/inflate"
 )
 
 const (
@@ -97,9 +98,7 @@ func zeros(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
 // readStream reads a tar, compressed or not, or an ar.
 func readStream(ctx context.Context, s *sink, src *file, magic string) error {
-	in := bufio.NewReaderSize(src, readSize)
-	g := &growth{x: s.x, src: src, in: in, plain: !compressed(magic)}
-	decoder, err := newDecoder(in, magic)
+	decoder, used, err := newDecoder(src, magic)
 	if src.err != nil {
 		return src.err
 	}
@@ -109,6 +108,7 @@ func readStream(ctx context.Context, s *sink, src *file, magic string) error {
 	if c, ok := decoder.(io.Closer); ok {
 		defer c.Close()
 	}
+	g := &growth{x: s.x, src: src, used: used, plain: !compressed(magic)}
 	st := newStream(s.x, decoder, g)
 	defer st.close()
 	head, err := st.peek(tarBlock)
@@ -127,76 +127,27 @@ func readStream(ctx context.Context, s *sink, src *file, magic string) error {
 	return refuse("", RuleUnknownFormat, "the compressed stream holds no tar")
 }
 
-func newDecoder(in *bufio.Reader, magic string) (io.Reader, error) {
+// newDecoder returns a decoder of src, and how much of src it has used.
+func newDecoder(src *file, magic string) (decoder io.Reader, used func() int64, err error) {
+	if has(magic, magicGzip) {
+		in := inflate.NewInput(src)
+		return inflate.NewGzip(in), in.Taken, nil
+	}
+	in := bufio.NewReaderSize(src, readSize)
+	used = func() int64 { return src.pos - int64(in.Buffered()) }
 	switch {
-	case has(magic, magicGzip):
-		return newGzip(in)
 	case has(magic, magicBzip2):
-		return bzip2.NewReader(in), nil
+		return bzip2.NewReader(in), used, nil
 	case has(magic, magicXZ):
-		return newXZ(in), nil
+		return newXZ(in), used, nil
 	case has(magic, magicZstd) || skippable(magic):
 		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(WindowCap))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return d.IOReadCloser(), nil
+		return d.IOReadCloser(), used, nil
 	}
-	return in, nil
-}
-
-// gzipReader reads all members, as gzip(1) does. Zeros may follow the last
-// one, as on a tape; anything else is refused.
-type gzipReader struct {
-	in *bufio.Reader
-	z  *gzip.Reader
-}
-
-func newGzip(in *bufio.Reader) (io.Reader, error) {
-	z, err := gzip.NewReader(in)
-	if err != nil {
-		return nil, notEOF(err)
-	}
-	z.Multistream(false)
-	return &gzipReader{in, z}, nil
-}
-
-func (g *gzipReader) Read(p []byte) (int, error) {
-	for {
-		n, err := g.z.Read(p)
-		if err != io.EOF {
-			return n, err
-		}
-		if n > 0 {
-			return n, nil
-		}
-		if err := g.nextMember(); err != nil {
-			return 0, err
-		}
-	}
-}
-
-func (g *gzipReader) nextMember() error {
-	next, err := g.in.Peek(2)
-	if string(next) == magicGzip {
-		if err := g.z.Reset(g.in); err != nil {
-			return notEOF(err)
-		}
-		g.z.Multistream(false)
-		return nil
-	}
-	if err != nil && err != io.EOF {
-		return err
-	}
-	for {
-		b, err := g.in.ReadByte()
-		if err != nil {
-			return err
-		}
-		if b != 0 {
-			return refuse("", RuleTrailingData, "data follows the last gzip member")
-		}
-	}
+	return in, used, nil
 }
 
 // notEOF is for a header that ends early: the input had begun.
@@ -208,7 +159,7 @@ func notEOF(err error) error {
 }
 
 func isChecksum(err error) bool {
-	return errors.Is(err, gzip.ErrChecksum) || errors.Is(err, zstd.ErrCRCMismatch) || errors.Is(err, errXZCheck) ||
+	return errors.Is(err, inflate.ErrChecksum) || errors.Is(err, zstd.ErrCRCMismatch) || errors.Is(err, errXZCheck) ||
 		err.Error() == "bzip2 data invalid: checksum mismatch" || err.Error() == "bzip2 data invalid: file checksum mismatch" ||
 		err.Error() == "bzip2 data invalid: block checksum mismatch"
 }

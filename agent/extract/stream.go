@@ -1,13 +1,13 @@
 package extract
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/batleforc/batlehub-sandbox/agent/extract/internal/inflate"
 	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
@@ -110,8 +110,8 @@ type stream struct {
 type growth struct {
 	x     *Extractor
 	src   *file
-	in    *bufio.Reader
-	plain bool // not compressed
+	used  func() int64 // of src
+	plain bool         // not compressed
 	out   int64
 }
 
@@ -123,7 +123,7 @@ func (g *growth) take(n int) error {
 	if most := p.MaxBytes + 2048*p.MaxEntries + readSize; g.x.streamed > most {
 		return refuse("", RuleLimitStream, fmt.Sprintf("more than %d bytes of entries, headers and padding", most))
 	}
-	if in := g.src.pos - int64(g.in.Buffered()); !g.plain && g.out > wire.RatioFloor && g.out/p.MaxRatio > in {
+	if in := g.used(); !g.plain && g.out > wire.RatioFloor && g.out/p.MaxRatio > in {
 		return refuse("", RuleLimitRatio, fmt.Sprintf("%d bytes became %d, want at most %d times as many", in, g.out, p.MaxRatio))
 	}
 	return nil
@@ -297,6 +297,8 @@ func corrupt(err error) error {
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return refuse("", RuleTruncated, "the compressed stream ends early")
+	case errors.Is(err, inflate.ErrTrailing):
+		return refuse("", RuleTrailingData, err.Error())
 	case isChecksum(err):
 		return refuse("", RuleChecksum, err.Error())
 	case isWindow(err):

@@ -29,6 +29,7 @@ type zipRun struct {
 	s    *sink
 	src  *file
 	jobs chan zipJob
+	inf  *inflater
 	wg   sync.WaitGroup
 
 	pending sync.WaitGroup // jobs handed out and not done
@@ -74,6 +75,15 @@ func readZip(ctx context.Context, s *sink, src *file) error {
 	return z.err
 }
 
+// targets returns the decoder of symbolic links' targets, made when the first
+// is met.
+func (z *zipRun) targets() *inflater {
+	if z.inf == nil {
+		z.inf = newInflater()
+	}
+	return z.inf
+}
+
 // ratioFault judges growth by the declared sizes, which no member may pass.
 func ratioFault(x *Extractor, members []zipMember) error {
 	var in, out int64
@@ -116,7 +126,7 @@ func (z *zipRun) lay(ctx context.Context, i int, m *zipMember) error {
 		if m.size > z.s.x.policy.MaxPathBytes {
 			return refuse(m.name, RuleSymlinkTarget, fmt.Sprintf("the target has %d bytes, want at most %d", m.size, z.s.x.policy.MaxPathBytes))
 		}
-		target, err := newInflater().member(z.src, m)
+		target, err := z.targets().member(z.src, m)
 		if err != nil {
 			return err
 		}

@@ -1,14 +1,13 @@
 package extract
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"hash/crc32"
 	"io"
 
-	"github.com/klauspost/compress/flate"
+	"github.com/batleforc/batlehub-sandbox/agent/extract/internal/inflate"
 )
 
 // Members up to these sizes are read with one call, checked in memory and
@@ -23,11 +22,14 @@ type inflater struct {
 	in    []byte
 	out   []byte
 	bytes bytes.Reader
-	buf   *bufio.Reader
-	flate io.ReadCloser
+	src   *inflate.Input
+	flate *inflate.Reader
 }
 
-func newInflater() *inflater { return &inflater{} }
+func newInflater() *inflater {
+	src := inflate.NewInput(nil)
+	return &inflater{src: src, flate: inflate.NewReader(src)}
+}
 
 func grow(b []byte, n int64) []byte {
 	if int64(cap(b)) < n {
@@ -70,21 +72,13 @@ func (f *inflater) member(src *file, m *zipMember) ([]byte, error) {
 func (f *inflater) inflate(m *zipMember, data []byte) ([]byte, error) {
 	f.out = grow(f.out, m.size+1)
 	f.bytes.Reset(data)
-	f.reset(&f.bytes)
+	f.src.Reset(&f.bytes)
+	f.flate.Reset(f.src)
 	n, err := readFull(f.flate, f.out)
-	if err := m.judge(int64(n), err, int64(f.bytes.Len())); err != nil {
+	if err := m.judge(int64(n), err, m.compressed-f.src.Taken()); err != nil {
 		return nil, err
 	}
 	return f.out[:m.size], nil
-}
-
-func (f *inflater) reset(r io.Reader) {
-	if f.flate == nil {
-		f.flate = flate.NewReader(r)
-		return
-	}
-	// Reset of a flate reader without a dictionary does not fail.
-	_ = f.flate.(flate.Resetter).Reset(r, nil)
 }
 
 // judge compares what came of a member with what was declared: out bytes, the
@@ -113,14 +107,10 @@ func (f *inflater) stream(ctx context.Context, src *file, m *zipMember, write fu
 		return err
 	}
 	in := &file{ctx: ctx, f: src.f, size: src.size, pos: m.offset + start}
-	limited := io.LimitReader(in, m.compressed)
-	if f.buf == nil {
-		f.buf = bufio.NewReaderSize(limited, readSize)
-	}
-	f.buf.Reset(limited)
-	var content io.Reader = f.buf
+	f.src.Reset(io.LimitReader(in, m.compressed))
+	var content io.Reader = f.src
 	if m.method == zipDeflated {
-		f.reset(f.buf)
+		f.flate.Reset(f.src)
 		content = f.flate
 	}
 	f.out = grow(f.out, chunkSize)
@@ -140,8 +130,7 @@ func (f *inflater) stream(ctx context.Context, src *file, m *zipMember, write fu
 	if in.err != nil {
 		return in.err
 	}
-	left := m.compressed - (in.pos - m.offset - start) + int64(f.buf.Buffered())
-	if err := m.judge(out, err, left); err != nil {
+	if err := m.judge(out, err, m.compressed-f.src.Taken()); err != nil {
 		return err
 	}
 	if sum != m.crc {

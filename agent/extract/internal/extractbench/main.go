@@ -68,7 +68,7 @@ func extractOne(archive, into string) error {
 	}
 	defer f.Close()
 	policy := wire.DefaultExtractPolicy()
-	policy.MaxBytes, policy.MaxFileBytes = 4<<30, 4<<30
+	policy.MaxBytes, policy.MaxFileBytes, policy.MaxEntries = 4<<30, 4<<30, 100_000
 	return extract.New(root, policy).Archive(context.Background(), "in", f, wire.MustRelPath("."), nil)
 }
 
@@ -212,7 +212,7 @@ func (b *bench) memory(source, archive string) (Result, error) {
 	if err := os.Mkdir(tree, 0o755); err != nil {
 		return Result{}, err
 	}
-	script := `cd "$1" && for i in 1 2 3 4; do ln -s "$2" "$i"; done && tar -chzf "$3" .`
+	script := `cd "$1" && for i in 1 2 3 4 5; do ln -s "$2" "$i"; done && tar -chzf "$3" .`
 	if out, err := exec.Command("sh", "-c", script, "sh", tree, source, archive).CombinedOutput(); err != nil {
 		return Result{}, fmt.Errorf("packing 500 MiB: %w: %s", err, out)
 	}
