@@ -57,8 +57,8 @@ type Report struct {
 	Digest string
 	Files  int64
 	Bytes  int64
-	// Skipped names what a source held and a room can't: devices, FIFOs and
-	// sockets.
+	// Skipped names what a source held and a room can't: devices, FIFOs,
+	// sockets, and anything in /tmp.
 	Skipped []string
 	// Warnings are the problems that Options allowed.
 	Warnings []Problem

@@ -12,9 +12,9 @@ import (
 var errLinks = errors.New("too many levels of symbolic links")
 
 // follow resolves every link in name as a process would whose root directory is
-// root: an absolute target begins there, and ".." ends there. The last
-// component need not exist. os.Root itself refuses absolute targets, which are
-// ordinary in images.
+// root: an absolute target begins there, and ".." ends there. What does not
+// exist is taken as it is written. os.Root itself refuses absolute targets,
+// which are ordinary in images.
 func follow(root *os.Root, name string) (string, error) {
 	done := "."
 	rest := name
@@ -31,8 +31,9 @@ func follow(root *os.Root, name string) (string, error) {
 		next := path.Join(done, part)
 		info, err := root.Lstat(next)
 		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) && strings.Trim(rest, "/") == "" {
-				return next, nil
+			if errors.Is(err, fs.ErrNotExist) {
+				done = next
+				continue
 			}
 			return "", err
 		}

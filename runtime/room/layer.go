@@ -57,8 +57,7 @@ func (t *tree) entry(ctx context.Context, h *tar.Header, name string, content io
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:
-		_, err := t.mkdir(name)
-		return err
+		return t.realDir(name)
 	case tar.TypeReg:
 		return t.write(ctx, name, content, h.FileInfo().Mode())
 	case tar.TypeSymlink:
@@ -70,6 +69,23 @@ func (t *tree) entry(ctx context.Context, h *tar.Header, name string, content io
 	}
 	t.skipped = append(t.skipped, "/"+name)
 	return nil
+}
+
+// realDir makes the directory name itself: as for every other entry, a link
+// there gives way, while links on the way to it are followed.
+func (t *tree) realDir(name string) error {
+	parent, err := t.parent(name)
+	if err != nil {
+		return err
+	}
+	real := path.Join(parent, path.Base(name))
+	if info, err := t.root.Lstat(real); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if err := t.root.Remove(real); err != nil {
+			return err
+		}
+	}
+	_, err = t.mkdir(real)
+	return err
 }
 
 // link makes name a second name of the file target. A link to a link is one:

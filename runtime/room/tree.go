@@ -163,10 +163,9 @@ func (t *tree) mkdir(name string) (string, error) {
 	case info.IsDir():
 		return real, nil
 	case info.Mode()&fs.ModeSymlink != 0:
-		if target, err := follow(t.root, real); err == nil {
-			if info, err := t.root.Lstat(target); err == nil && info.IsDir() {
-				return target, nil
-			}
+		target, err := follow(t.root, real)
+		if err == nil && target != real {
+			return t.mkdir(target)
 		}
 		fallthrough
 	default:
@@ -219,6 +218,9 @@ func (t *tree) mountPoints() error {
 	}
 	if _, err := t.mkdir("usr/bin"); err != nil {
 		return err
+	}
+	if entries, err := fs.ReadDir(t.root.FS(), "tmp"); err == nil && len(entries) > 0 {
+		t.skipped = append(t.skipped, "/tmp/*")
 	}
 	return t.symlink("work/tmp", "tmp")
 }
