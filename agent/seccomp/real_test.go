@@ -55,7 +55,7 @@ func TestAMuslProgramRunsUnchanged(t *testing.T) {
 
 func TestAGoProgramRunsUnchanged(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "realgo")
-	build := exec.CommandContext(t.Context(), find(t, "go"), "build", "-o", program, "./testdata/realgo")
+	build := exec.CommandContext(t.Context(), find(t, "go"), "build", "-buildvcs=false", "-o", program, "./testdata/realgo")
 	if b, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, b)
 	}
