@@ -193,15 +193,16 @@ func (m *zipMember) checkLocal(head []byte) (int64, error) {
 		return 0, err
 	}
 	crc := le.Uint32(head[14:])
-	if flags&zipDescriptor != 0 && crc == 0 && size == 0 && compressed == 0 {
-		return start, nil
+	// Where a descriptor follows, what was not known yet is zero.
+	told := func(local, central int64) bool {
+		return local == central || local == 0 && flags&zipDescriptor != 0
 	}
 	switch {
-	case crc != m.crc && (flags&zipDescriptor == 0 || crc != 0):
+	case !told(int64(crc), int64(m.crc)):
 		return mismatch("the checksum")
-	case size != m.size:
+	case !told(size, m.size):
 		return mismatch("the size")
-	case compressed != m.compressed:
+	case !told(compressed, m.compressed):
 		return mismatch("the compressed size")
 	}
 	return start, nil

@@ -45,7 +45,8 @@ func build(table []uint32, tableBits int, lengths []uint8, single bool, entry fu
 		}
 		offset[l+1] = offset[l] + count[l]
 	}
-	for i := range table {
+	// A complete code leaves no entry of a subtable alone.
+	for i := range table[:1<<tableBits] {
 		table[i] = isSpecial
 	}
 	if left > 0 && !(single && (used == 0 || used == 1 && count[1] == 1)) {
