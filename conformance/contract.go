@@ -85,7 +85,7 @@ func statuses(t *T) {
 }
 
 func signals(t *T) {
-	for number, name := range map[int]string{9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"} {
+	for number, name := range map[int]string{9: "SIGKILL", 1: "SIGHUP", 15: "SIGTERM"} {
 		out, err := t.Run(t.HostileSpec("kill-self", strconv.Itoa(number)))
 		t.Expect(err).NotTo(gomega.HaveOccurred())
 		t.Expect(out.Status).To(gomega.BeNil(), "a scanner killed by %s has no status", name)

@@ -208,28 +208,40 @@ func (s *Session) eventually(ask func() bool) bool {
 	}
 }
 
-// processes lists the processes of this session's hostile program that are
-// alive on the host, whatever namespace they are in; the stand-in for the
-// worker is not one of them.
-func (s *Session) processes() []string {
+// alive finds the processes of this session's hostile program on the host,
+// whatever namespace they are in, with their command lines. The stand-in for
+// the worker is not one of them.
+func (s *Session) alive() map[int]string {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
 	mark, standIn := s.named("hostile"), s.plants.pid()
-	var found []string
+	found := map[int]string{}
 	for _, e := range entries {
-		if _, err := strconv.Atoi(e.Name()); err != nil || e.Name() == standIn {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || e.Name() == standIn {
 			continue
 		}
 		cmdline, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err != nil || !strings.Contains(string(cmdline), mark) {
-			continue
+		// Only what executes the program counts, and not who has its name
+		// among other arguments.
+		program, _, _ := strings.Cut(string(cmdline), "\x00")
+		if err == nil && filepath.Base(program) == mark {
+			found[pid] = strings.ReplaceAll(strings.TrimRight(string(cmdline), "\x00"), "\x00", " ")
 		}
-		words := strings.Split(strings.TrimRight(string(cmdline), "\x00"), "\x00")
-		found = append(found, "process "+e.Name()+": "+clip(strings.Join(words, " "), 200))
 	}
 	return found
+}
+
+// processes lists them for the eye.
+func (s *Session) processes() []string {
+	var list []string
+	for pid, cmdline := range s.alive() {
+		list = append(list, fmt.Sprintf("process %d: %s", pid, clip(cmdline, 200)))
+	}
+	slices.Sort(list)
+	return list
 }
 
 func oneLine(s string) string { return clip(strings.Join(strings.Fields(s), " "), 1500) }

@@ -117,12 +117,22 @@ func (s *Session) named(name string) string {
 // Close closes the runtime and removes what the suite planted and made.
 func (s *Session) Close() error {
 	var errs []error
-	if s.runtime != nil {
+	if s.opened == nil {
 		errs = append(errs, s.runtime.Close())
 	}
+	s.endProcesses()
 	errs = append(errs, s.plants.remove())
 	errs = append(errs, removeAll(filepath.Dir(s.setup.Dir)))
 	return errors.Join(errs...)
+}
+
+// endProcesses ends what a broken target has left running. Only processes of
+// this session's own program are meant, known by the token in its name.
+func (s *Session) endProcesses() {
+	for pid := range s.alive() {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	s.eventually(func() bool { return len(s.alive()) == 0 })
 }
 
 // removeAll removes a tree of the suite's own, closed directories in it too.

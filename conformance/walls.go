@@ -118,7 +118,7 @@ func filterWalls() []wall {
 		{id: "W33", title: "the limits are as asked", verb: "status", judge: limitsAreSet,
 			why: "Address space, CPU time, core files, file size and descriptors have one meaning under every runtime."},
 		{id: "W34", title: "limits can't be raised", verb: "rlimits-raise", control: Either,
-			why: "A limit that its holder can raise is none; nor may it set the agent's."},
+			why: "A limit that its holder can raise is none."},
 	}
 }
 
@@ -127,7 +127,7 @@ func agentWalls() []wall {
 	return []wall{
 		{id: "W35", title: "no process's memory can be opened", verb: "mem-agent", control: Broken,
 			why: "/proc/<pid>/mem is ptrace by another name, and the filter can't see it: only an undumpable agent is safe from its own uid."},
-		{id: "W36", title: "what /proc tells of the agent is closed", verb: "proc-agent", control: Broken,
+		{id: "W36", title: "what /proc tells of the agent is closed", verb: "proc-agent", control: BrokenAsRoot,
 			why: "Its environment, maps, descriptors and directories are of use to nobody but an attacker."},
 		{id: "W37", title: "no URL can be found", verb: "urls", control: Broken,
 			why: "What the agent was given is consumed before the scanner starts; what is left of value in argv, memory or files is nothing."},

@@ -46,6 +46,7 @@ func runWalls() []Spec {
 		w("W103", "a disk flood is bounded for each file", "A file stops growing at its limit, and the scanner is told.", Kept, diskFlood),
 		w("W104", "open files are bounded", "Descriptors are the whole machine's.", Kept, openFiles),
 		w("W105", "daemons do not outlive their run", "A child in a session of its own that ignores every signal is ended with the run.", Kept, daemons),
+		w("W109", "taking the agent's limits away forges nothing", "The agent has the scanner's uid, so its limits can be lowered: that may cost the answer, and never makes a false one.", Kept, lowered),
 		memory, fork,
 		w("W108", "an escaped program sees the same walls while others extract", "Nothing is different for a run beside a run.", Kept, besideOthers),
 		dies,
@@ -76,6 +77,15 @@ func forgedResult(t *T) []byte {
 		t.Broke("forging a result: %v", err)
 	}
 	return b
+}
+
+func lowered(t *T) {
+	out, err := t.Run(t.HostileSpec("lower-agent"))
+	if err != nil {
+		return
+	}
+	t.Expect(out.Status).To(gomega.HaveValue(gomega.Equal(7)))
+	t.Expect(string(out.Stdout)).To(gomega.Equal("honest\n"))
 }
 
 func linksToTheHost(t *T) {

@@ -86,7 +86,7 @@ func typeCases() []Case {
 			Tree:    map[string]Node{"su": File("x"), "sg": File("x")}, Notes: []string{"mode-clamped", "mode-clamped"}},
 		{ID: "E55", Name: "directories and files without any right", Why: "A scanner must be able to look into everything (fd-lock 1.2.0 shipped such a directory).",
 			Archive: tar(entry{name: "d/", kind: '5', mode: 0o1}, entry{name: "d/x", body: "x", mode: 0o1}), Tree: map[string]Node{"d": Dir(), "d/x": File("x")}},
-		{ID: "E56", Name: "a type that nobody knows", Why: "Readers differ on what to do with it.", Archive: tar(entry{name: "x", kind: 'Z', body: "x"}), Refused: "tar-type"},
+		{ID: "E56", Name: "a type that nobody knows", Why: "Readers differ on what to do with it.", Archive: tar(entry{name: "x", kind: 'Z'}), Refused: "tar-type"},
 		{ID: "E57", Name: "a file whose name ends in a slash", Why: "A directory to old readers and a file to new ones.", Archive: tar(entry{name: "x/", kind: '0', body: "x"}), Refused: "type-ambiguous"},
 		{ID: "E58", Name: "zip: a directory with content", Why: "What is in a directory's content no scanner sees.", Archive: zip(member{name: "d/", body: "hidden", mode: 0o040755}), Refused: "type-ambiguous"},
 	}

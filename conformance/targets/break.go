@@ -42,6 +42,7 @@ var (
 // Edits of the agent's source, each of which leaves one thing out.
 var (
 	noFilter = []Edit{{"agent/seccomp/install.go", "func Install() error {", "func Install() error {\n\tif true {\n\t\treturn nil\n\t}"}}
+	noGate   = []Edit{{"agent/run.go", "if err := gate.wait(); err != nil {", "if err := gate.wait(); err != nil && false {"}}
 	wireNext = []Edit{{"wire/caps.go", "const Version = 1", "const Version = 2"}}
 )
 
@@ -60,7 +61,7 @@ func broken(ctx context.Context, b *Builder, s conformance.Setup, id assertion) 
 		}
 		how.edits = []argvEdit{shareNetwork}
 	case wire.AssertReadOnlyRoot:
-		how.edits, how.writable = []argvEdit{writableRoot}, true
+		how.edits, how.closed = []argvEdit{writableRoot}, true
 	case wire.AssertWorkDir:
 		how.edits = []argvEdit{deviceWork}
 	case wire.AssertEnvironment:

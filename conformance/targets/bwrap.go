@@ -26,10 +26,11 @@ type breakage struct {
 	noAgent bool
 	// writable gives the room to the user that bwrap runs as.
 	writable bool
+	// closed takes the right to write from the room's directories, so that a
+	// root that is mounted read-write is not writable all the same.
+	closed bool
 	// files are put into the room once it is built, by their place in it.
 	files map[string]string
-	// noCanaries leaves the agent without addresses to try.
-	noCanaries bool
 }
 
 type argvEdit struct {
@@ -81,7 +82,7 @@ func roomToProbe(s conformance.Setup) sandbox.Room {
 
 // makeBwrap builds a room below the setup's directory, unless it stands, and
 // the runtime over it.
-func makeBwrap(ctx context.Context, b *Builder, s conformance.Setup, name string, broken breakage) (*bwrap.Runtime, error) {
+func makeBwrap(ctx context.Context, b *Builder, s conformance.Setup, name string, broken breakage) (sandbox.Runtime, error) {
 	rooms := filepath.Join(s.Dir, name)
 	if _, err := os.Stat(filepath.Join(rooms, scanner)); err != nil {
 		if err := buildRoom(ctx, b, s, filepath.Join(rooms, scanner), broken); err != nil {
@@ -89,9 +90,6 @@ func makeBwrap(ctx context.Context, b *Builder, s conformance.Setup, name string
 		}
 	}
 	c := bwrap.Config{Rooms: rooms, RunDir: filepath.Join(s.Dir, "runs"), Canaries: s.Canaries, Worker: "conformance"}
-	if broken.noCanaries {
-		c.Canaries = nil
-	}
 	if len(broken.edits) > 0 {
 		binary, err := wrap(ctx, b, filepath.Join(s.Dir, name+"-bwrap"), broken.edits)
 		if err != nil {
@@ -99,7 +97,11 @@ func makeBwrap(ctx context.Context, b *Builder, s conformance.Setup, name string
 		}
 		c.Binary = binary
 	}
-	return bwrap.New(c)
+	r, err := bwrap.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 func buildRoom(ctx context.Context, b *Builder, s conformance.Setup, dir string, broken breakage) error {
@@ -134,7 +136,19 @@ func buildRoom(ctx context.Context, b *Builder, s conformance.Setup, dir string,
 	if broken.writable {
 		return giveAway(dir)
 	}
+	if broken.closed {
+		return closeDirectories(dir)
+	}
 	return nil
+}
+
+func closeDirectories(dir string) error {
+	return filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return os.Chmod(name, 0o555)
+	})
 }
 
 // giveAway makes the room writable for the user that bwrap runs as.

@@ -15,15 +15,19 @@ import (
 // that must see it.
 func bwrapMutants(b *Builder) []conformance.Mutant {
 	argv := func(name, killer string, edits ...argvEdit) conformance.Mutant {
-		return mutant(b, name, killer, breakage{edits: edits, noCanaries: true})
+		return mutant(b, name, killer, breakage{edits: edits})
+	}
+	// The agent's own gate would see an open network before any spec does.
+	network := func(name, killer string) conformance.Mutant {
+		return mutant(b, name, killer, breakage{edits: []argvEdit{shareNetwork}, agent: noGate})
 	}
 	agent := func(name, killer string, edits ...Edit) conformance.Mutant {
 		return mutant(b, name, killer, breakage{agent: edits})
 	}
 	rooted := mutant(b, "the room is writable", "W53", breakage{edits: []argvEdit{writableRoot}, writable: true})
 	return []conformance.Mutant{
-		argv("the network is the host's", "W70", shareNetwork),
-		argv("the network is the host's, seen through abstract sockets", "W76", shareNetwork),
+		network("the network is the host's", "W70"),
+		network("the network is the host's, seen through abstract sockets", "W76"),
 		rooted,
 		argv("the root is mounted read-write", "W54", writableRoot),
 		argv("the agent is given a variable of the worker's", "P01", leakVariable),
@@ -39,7 +43,7 @@ func bwrapMutants(b *Builder) []conformance.Mutant {
 		{Name: "the root is the host's", Killer: "W59", Make: func(context.Context) (*conformance.Target, error) { return hostRoot(b) }},
 		agent("the agent installs no filter", "W01", noFilter...),
 		agent("the agent can be read by its own uid", "W35", Edit{"agent/cmd/batlehub-sandbox/harden.go", "unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)", "unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)"}),
-		agent("the agent heeds signals", "W39", Edit{"agent/cmd/batlehub-sandbox/harden.go", "signals.Ignore()", "signals.Default(); go heed()"}, Edit{"agent/cmd/batlehub-sandbox/main.go", "func main() {", heed}),
+		agent("the agent heeds signals", "W39", Edit{"agent/cmd/batlehub-sandbox/harden.go", "signals.Ignore()", "signals.Default(); go heed()"}, Edit{"agent/cmd/batlehub-sandbox/main.go", "func main() {", heed}, Edit{"agent/cmd/batlehub-sandbox/main.go", "\t\"os\"\n", "\t\"os\"\n\t\"os/signal\"\n"}),
 		agent("the agent leaves its URLs in argv", "W37", Edit{"agent/cmd/batlehub-sandbox/arguments.go", "clear(unsafe.Slice(unsafe.StringData(s), len(s)))", "_ = unsafe.StringData(s)"}),
 		agent("the agent leaves the manifest", "W42", Edit{"agent/layout.go", "if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {", "if err := os.Chmod(name, 0o444); err != nil && !errors.Is(err, fs.ErrNotExist) {"}),
 		agent("the agent sets no limit on memory", "W102", Edit{"agent/internal/launch/stage/limits.go", "{unix.RLIMIT_AS, job.AddressSpace, 0},", "{unix.RLIMIT_AS, -1 + 0*job.AddressSpace, 0},"}),

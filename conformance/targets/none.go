@@ -28,7 +28,11 @@ func None() *conformance.Target {
 }
 
 func newNone(_ context.Context, s conformance.Setup) (sandbox.Runtime, error) {
-	return none.New(none.Config{Unsafe: true, RunDir: filepath.Join(s.Dir, "runs")})
+	r, err := none.New(none.Config{Unsafe: true, RunDir: filepath.Join(s.Dir, "runs")})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // leftIn lists what is in a directory below the target's own.

@@ -107,7 +107,7 @@ func check(ctx context.Context, f *flags, stdout io.Writer) (*report.Report, err
 	if err != nil {
 		return nil, err
 	}
-	screen := newScreen(stdout, f.verbose)
+	screen := newScreen(stdout, f)
 	options.Log = screen.spec
 	session, err := conformance.Open(ctx, target, options)
 	if err != nil {

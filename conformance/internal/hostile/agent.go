@@ -31,6 +31,7 @@ func init() {
 		"secret-in-proc":   secretInProc,
 		"rlimits-raise":    raiseLimits,
 		"priority":         priority,
+		"lower-agent":      lowerAgent,
 		"parent-exe":       parentExe,
 	})
 }
@@ -140,8 +141,10 @@ func findURLs(r *attempt.Report, _ []string) {
 		}
 	}
 	// Strangers' memory is left alone where it can be read: no run's URL is in it.
-	if b := readableMemory(os.Getppid(), 4<<20); len(b) > 0 {
-		look("the parent's memory", b)
+	for i, pid := range ancestors() {
+		if b := readableMemory(pid, 8<<20); len(b) > 0 {
+			look(fmt.Sprintf("the memory of ancestor %d", i+1), b)
+		}
 	}
 	walk(".", 6, 2000, func(name string, st *unix.Stat_t) {
 		if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > 1<<20 || filepath.Base(name) == "hostile" {
@@ -151,6 +154,19 @@ func findURLs(r *attempt.Report, _ []string) {
 			look(name, b)
 		}
 	})
+}
+
+// ancestors are the parent and its parent, where there is one to be seen.
+func ancestors() []int {
+	parent := os.Getppid()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", parent))
+	_, rest, ok := strings.Cut(string(b), ") ")
+	if fields := strings.Fields(rest); err == nil && ok && len(fields) > 1 {
+		if pid, err := strconv.Atoi(fields[1]); err == nil && pid > 1 {
+			return []int{parent, pid}
+		}
+	}
+	return []int{parent}
 }
 
 // readableMemory reads up to limit bytes of a process's stack and heap.
@@ -279,9 +295,9 @@ func processes(r *attempt.Report, _ []string) {
 	}
 }
 
-// descriptors lists what this process was born with. The suite knows that Go's
-// runtime opens an epoll and an eventfd of its own, and that the listing is
-// one descriptor too.
+// descriptors lists what this process was born with. Go's runtime opens an
+// epoll, an eventfd and its cgroup's limits itself, and the listing is one
+// descriptor too: those are left out.
 func descriptors(r *attempt.Report, _ []string) {
 	r.Values = map[string][]string{}
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -291,7 +307,7 @@ func descriptors(r *attempt.Report, _ []string) {
 	}
 	for _, e := range entries {
 		link, err := os.Readlink("/proc/self/fd/" + e.Name())
-		if err != nil || strings.HasPrefix(link, "anon_inode:[event") || strings.HasPrefix(link, "/proc/") {
+		if err != nil || strings.HasPrefix(link, "anon_inode:[event") || strings.HasPrefix(link, "/proc/") || strings.HasPrefix(link, "/sys/fs/cgroup/") {
 			continue
 		}
 		r.Values[e.Name()] = []string{link}
@@ -345,13 +361,18 @@ func raiseLimits(r *attempt.Report, _ []string) {
 		err := raw(unix.SYS_PRLIMIT64, 0, uintptr(resource), uintptr(unsafe.Pointer(&limit)), 0)
 		got(r, "raise "+name, err)
 	}
-	// The parent's limits are none of the scanner's business either.
-	var core unix.Rlimit
-	err := raw(unix.SYS_PRLIMIT64, uintptr(os.Getppid()), unix.RLIMIT_CORE, 0, uintptr(unsafe.Pointer(&core)))
-	if err == nil {
-		err = raw(unix.SYS_PRLIMIT64, uintptr(os.Getppid()), unix.RLIMIT_CORE, uintptr(unsafe.Pointer(&core)), 0)
+}
+
+// lowerAgent takes from its parent what a process of the same uid may take,
+// then ends honestly. What is left of the agent decides whether there is an
+// answer; a false one there must not be.
+func lowerAgent(_ *attempt.Report, _ []string) {
+	for _, resource := range []int{unix.RLIMIT_FSIZE, unix.RLIMIT_NOFILE, unix.RLIMIT_CPU, unix.RLIMIT_AS, unix.RLIMIT_DATA} {
+		var zero unix.Rlimit
+		_ = raw(unix.SYS_PRLIMIT64, uintptr(os.Getppid()), uintptr(resource), uintptr(unsafe.Pointer(&zero)), 0)
 	}
-	got(r, "set the parent's limits to what they are", err)
+	fmt.Println("honest")
+	os.Exit(7)
 }
 
 func priority(r *attempt.Report, _ []string) {
