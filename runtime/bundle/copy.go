@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -47,7 +48,7 @@ func (d *Dir) copyArtifact(ctx context.Context, name string) error {
 		}
 		n, err := io.CopyN(dst, src, min(copyPart, want-copied))
 		copied += n
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return &SizeError{Want: want, Got: copied}
 		}
 		if err != nil {
@@ -65,7 +66,7 @@ func atEnd(src io.Reader, want int64) error {
 	switch {
 	case n > 0:
 		return &SizeError{Want: want, Got: want + 1}
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return nil
 	}
 	return err

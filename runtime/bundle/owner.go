@@ -38,7 +38,7 @@ func writeOwner(dir string, r Request) error {
 // anybody's, if the parent is everybody's.
 func readOwner(dir *os.File) (owner, error) {
 	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
-	fd, err := unix.Openat(int(dir.Fd()), ownerName, flags, 0) //nolint:gosec // a descriptor fits
+	fd, err := unix.Openat(int(dir.Fd()), ownerName, flags, 0)
 	if err != nil {
 		return owner{}, err
 	}

@@ -56,7 +56,7 @@ func (s *Store) sweepOne(name string, policy sandbox.SweepPolicy) (*sandbox.Orph
 	lock, err := lockDir(path)
 	if err != nil {
 		// In use, already gone, or not this user's.
-		return nil, nil //nolint:nilerr // none of them is an orphan of ours
+		return nil, nil
 	}
 	defer lock.Close()
 	info, err := lock.Stat()

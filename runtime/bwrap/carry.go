@@ -19,7 +19,7 @@ func (r *Runtime) carry(
 	c.Binary = binary
 	exit, err := process.Run(ctx, process.Spec{
 		Path: binary, Argv: Argv(c, spec, Dirs{Room: room, Work: dir.Work()}),
-		UID: uint32(r.uid), GID: uint32(r.uid), //nolint:gosec // 0 or UID
+		UID: uint32(r.uid), GID: uint32(r.uid),
 	})
 	switch {
 	case ctx.Err() != nil && (err != nil || exit.Killed && exit.Status != 0):

@@ -559,7 +559,7 @@ func TestARoomWithoutAnAgentFailsTheProbeAndNamesIt(t *testing.T) {
 	r, _ := live(t)
 	rooms := testkit.Dir(t)
 	for _, dir := range []string{"scanner/work", "scanner/proc", "scanner/dev", "scanner/usr/bin"} {
-		if err := os.MkdirAll(filepath.Join(rooms, dir), 0o755); err != nil { //nolint:gosec // as rooms are
+		if err := os.MkdirAll(filepath.Join(rooms, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -577,7 +577,7 @@ func TestARoomWithoutAnAgentFailsTheProbeAndNamesIt(t *testing.T) {
 func TestARoomWithoutMountPointsIsRefused(t *testing.T) {
 	r, _ := live(t)
 	r.config.Rooms = testkit.Dir(t)
-	if err := os.Mkdir(filepath.Join(r.config.Rooms, "scanner"), 0o755); err != nil { //nolint:gosec // as rooms are
+	if err := os.Mkdir(filepath.Join(r.config.Rooms, "scanner"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Run(t.Context(), verb("answer")); sandbox.KindOf(err) != sandbox.Refused || !strings.Contains(err.Error(), "sandboxctl tree") {
@@ -644,13 +644,13 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil { //nolint:gosec // another uid reads it
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(to, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(to, 0o755); err != nil { //nolint:gosec // another uid runs it
+	if err := os.Chmod(to, 0o755); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -24,10 +24,10 @@ func stubbed(t *testing.T, script string) (r *Runtime, proc string) {
 	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(binary, 0o755); err != nil { //nolint:gosec // every uid runs it
+	if err := os.Chmod(binary, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "rooms", "scanner"), 0o755); err != nil { //nolint:gosec // as rooms are
+	if err := os.MkdirAll(filepath.Join(dir, "rooms", "scanner"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	r, err := New(Config{Binary: binary, Rooms: filepath.Join(dir, "rooms"), RunDir: filepath.Join(dir, "runs")})
@@ -193,7 +193,7 @@ func TestBwrapsOtherWordsAreUnderstood(t *testing.T) {
 
 func TestAMissingBwrapIsARefusalThatSaysWhatToInstall(t *testing.T) {
 	rooms := testkit.Dir(t)
-	if err := os.Mkdir(filepath.Join(rooms, "scanner"), 0o755); err != nil { //nolint:gosec // as rooms are
+	if err := os.Mkdir(filepath.Join(rooms, "scanner"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, binary := range []string{"no-such-bwrap", "/nonexistent/bwrap", rooms} {

@@ -142,7 +142,8 @@ func find(root *os.Root, name string) (string, bool) {
 
 func checkCommand(root *os.Root, command string) []Problem {
 	const fix = "add it to the room's sources"
-	name, found := command, false
+	var name string
+	var found bool
 	if path.IsAbs(command) {
 		p, err := follow(root, inRoom(command))
 		info, statErr := root.Lstat(p)

@@ -71,11 +71,11 @@ func (t *tree) linked(ctx context.Context, name string, dirs searchDirs) ([]stri
 	program, err := elf.NewFile(f)
 	if err != nil {
 		// Data that begins like a program is none of the loader's business.
-		return nil, nil //nolint:nilerr // not a program
+		return nil, nil
 	}
 	wanted, err := program.ImportedLibraries()
 	if err != nil {
-		return nil, nil //nolint:nilerr // no dynamic section
+		return nil, nil
 	}
 	var added []string
 	if loader := interpreter(program); loader != "" {

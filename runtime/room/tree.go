@@ -128,7 +128,7 @@ func (t *tree) write(ctx context.Context, name string, src io.Reader, mode fs.Fi
 
 // contextReader ends a copy when its context ends.
 type contextReader struct {
-	ctx context.Context //nolint:containedctx // the copy's own
+	ctx context.Context
 	io.Reader
 }
 

@@ -51,8 +51,10 @@ func TestAnErrorIsOneLineThatNamesTheRuntimeTheRunAndWhatToDo(t *testing.T) {
 
 func TestAProbeReportsItsFirstFailure(t *testing.T) {
 	report := sandbox.ProbeReport{Runtime: "r", Hint: "do this", Verdicts: []wire.Verdict{
-		{ID: wire.AssertResult, Outcome: wire.Pass}, {ID: wire.AssertRoom, Outcome: wire.Warn},
-		{ID: wire.AssertNetwork, Outcome: wire.Fail, Detail: "192.0.2.1:80 answered"}, {ID: wire.AssertMemory, Outcome: wire.Fail},
+		{ID: wire.AssertResult, Outcome: wire.Pass},
+		{ID: wire.AssertRoom, Outcome: wire.Warn},
+		{ID: wire.AssertNetwork, Outcome: wire.Fail, Detail: "192.0.2.1:80 answered"},
+		{ID: wire.AssertMemory, Outcome: wire.Fail},
 	}}
 	e, ok := errors.AsType[*sandbox.ProbeError](report.Err())
 	if !ok || e.Verdict.ID != wire.AssertNetwork || e.Hint != "do this" {

@@ -78,7 +78,7 @@ func Run(ctx context.Context, spec Spec) (Exit, error) {
 
 func run(ctx context.Context, spec Spec) (Exit, error) {
 	stderr := newTail(spec.Tail)
-	cmd := exec.Command(spec.Path) //nolint:gosec // the caller's own program
+	cmd := exec.Command(spec.Path)
 	cmd.Args = spec.Argv
 	cmd.Env = append([]string{}, spec.Env...)
 	cmd.Dir = spec.Dir

@@ -87,7 +87,7 @@ func awaitExit(fd int, deadline time.Time) {
 		if left <= 0 {
 			return
 		}
-		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1) //nolint:gosec // a descriptor fits
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
 		if err != unix.EINTR {
 			return
 		}

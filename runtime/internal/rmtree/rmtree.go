@@ -70,7 +70,7 @@ func (r *remover) entry(dir int, name string, depth int) error {
 		return err
 	}
 	defer f.Close()
-	fd := int(f.Fd()) //nolint:gosec // a descriptor fits
+	fd := int(f.Fd())
 	if depth == 0 {
 		r.top = fd
 	}
@@ -101,7 +101,7 @@ func (r *remover) moveUp(dir int, name string) error {
 // f again as long as that leads anywhere: directories may have been moved
 // there, and a file system may leave names out while others go.
 func (r *remover) empty(dir int, name string, f *os.File, depth int) error {
-	fd := int(f.Fd()) //nolint:gosec // a descriptor fits
+	fd := int(f.Fd())
 	for {
 		before := r.removed + r.moved
 		if err := r.content(fd, f, depth); err != nil {

@@ -29,7 +29,7 @@ func Dir(t testing.TB) string {
 			t.Error(err)
 		}
 	})
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // see above
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -55,7 +55,7 @@ func Build(t testing.TB, pkg string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // every uid runs what is in it
+		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		built.dir = dir

@@ -25,7 +25,7 @@ type Runtime struct {
 	programs map[string]Program
 	calls    Calls
 	closed   bool
-	end      context.Context //nolint:containedctx // the runtime's own life
+	end      context.Context
 	close    context.CancelCauseFunc
 	running  sync.WaitGroup
 	inFlight int
