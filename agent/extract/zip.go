@@ -85,17 +85,17 @@ func (z *zipRun) targets() *inflater {
 }
 
 // ratioFault judges growth by the declared sizes, which no member may pass.
+// The members count as one stream in the directory's order, as they would in a
+// tar.gz: one disk image full of zeros in a large package is no bomb.
 func ratioFault(x *Extractor, members []zipMember) error {
 	var in, out int64
 	for i := range members {
 		m := &members[i]
-		if m.size > wire.RatioFloor && m.size/x.policy.MaxRatio > m.compressed {
-			return refuse(m.name, RuleLimitRatio, fmt.Sprintf("%d bytes become %d, want at most %d times as many", m.compressed, m.size, x.policy.MaxRatio))
+		in += m.compressed
+		out += min(m.size, 1<<50)
+		if out > wire.RatioFloor && out/x.policy.MaxRatio > in {
+			return refuse(m.name, RuleLimitRatio, fmt.Sprintf("%d bytes become %d, want at most %d times as many", in, out, x.policy.MaxRatio))
 		}
-		in, out = in+m.compressed, out+min(m.size, 1<<50)
-	}
-	if out > wire.RatioFloor && out/x.policy.MaxRatio > in {
-		return refuse("", RuleLimitRatio, fmt.Sprintf("%d bytes become %d, want at most %d times as many", in, out, x.policy.MaxRatio))
 	}
 	return nil
 }
