@@ -29,6 +29,9 @@ type Options struct {
 	// Roots are the certificate authorities for https; nil means the room's
 	// own, and the compiled-in ones where it has none.
 	Roots *x509.CertPool
+
+	// step is told each step as it begins; tests record it, and break one.
+	step func(string)
 }
 
 // DefaultGateBound is longer than any network policy was seen to need.

@@ -53,7 +53,14 @@ func (r *run) close() {
 	r.store.close()
 }
 
+func (r *run) step(name string) {
+	if r.opts.step != nil {
+		r.opts.step(name)
+	}
+}
+
 func (r *run) all(ctx context.Context, out string) ExitCode {
+	r.step("get the manifest")
 	document, err := r.client.Bytes(ctx, r.in, wire.ManifestCap)
 	if err != nil {
 		return orCancelled(ctx, ExitManifest)
@@ -86,6 +93,7 @@ func (r *run) all(ctx context.Context, out string) ExitCode {
 	if ctx.Err() != nil {
 		return ExitCancelled
 	}
+	r.step("store the result")
 	if err := r.store.put(ctx, &r.result, stdout, r.emptyWorkDir); err != nil {
 		return orCancelled(ctx, ExitStore)
 	}
@@ -118,17 +126,21 @@ func (r *run) body(ctx context.Context) []byte {
 	}
 	gate := r.openGate(ctx)
 	defer gate.stop()
+	r.step("get the inputs")
 	if !r.fetch(ctx) {
 		return nil
 	}
+	r.step("extract")
 	clock := newClock(r.manifest.Timeout())
 	if !r.layOut(ctx, clock) {
 		return nil
 	}
+	r.step("wait for the wall")
 	if err := gate.wait(); err != nil {
 		r.failed(wire.StageGate, err)
 		r.result.Failure.Code = wire.CodeNetworkOpen
 		return nil
 	}
+	r.step("launch")
 	return r.scan(ctx, clock)
 }

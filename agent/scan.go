@@ -35,7 +35,7 @@ func (r *run) scan(ctx context.Context, c *clock) []byte {
 		return nil
 	}
 	streams.Started()
-	exit, timedOut, err := await(ctx, p, over)
+	exit, timedOut, err := r.await(ctx, p, over)
 	output := streams.Drain()
 	r.used(exit, output)
 	switch {
@@ -63,12 +63,21 @@ type ended struct {
 
 // await returns when the scanner has ended and nothing of it is left. It ends
 // it when ctx does or when it prints too much.
-func await(ctx context.Context, p *launch.Process, over <-chan struct{}) (exit reap.Exit, timedOut bool, err error) {
+func (r *run) await(ctx context.Context, p *launch.Process, over <-chan struct{}) (exit reap.Exit, timedOut bool, err error) {
 	done := make(chan ended, 1)
 	go func() {
 		exit, err := p.Wait()
 		done <- ended{exit, err}
 	}()
+	defer func() {
+		// A fault of the agent's own leaves no scanner behind either.
+		if v := recover(); v != nil {
+			p.Kill()
+			<-done
+			panic(v)
+		}
+	}()
+	r.step("collect")
 	select {
 	case e := <-done:
 		return e.exit, false, e.err
