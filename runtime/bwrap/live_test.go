@@ -555,6 +555,17 @@ func TestAnAssertionThatFailsOrIsLeftOutFailsTheProbeWithItsHint(t *testing.T) {
 	}
 }
 
+func TestAnAgentOfAnotherReleaseFailsTheProbeOnItsWireVersion(t *testing.T) {
+	r, _ := live(t)
+	for _, release := range []string{"older-release", "later-release"} {
+		report, err := r.Probe(t.Context(), sandbox.Room{Scanner: "scanner", Commands: []string{release}})
+		v, failed := report.Failed()
+		if err != nil || !failed || v.ID != wire.AssertWire || !strings.Contains(v.Detail, "wire version 9") || report.Hint != Hint(wire.AssertWire) {
+			t.Errorf("%s: got %+v, hint %q, %v", release, report.Verdicts, report.Hint, err)
+		}
+	}
+}
+
 func TestARoomWithoutAnAgentFailsTheProbeAndNamesIt(t *testing.T) {
 	r, _ := live(t)
 	rooms := testkit.Dir(t)

@@ -2,6 +2,7 @@ package bwrap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ func (r *Runtime) Probe(ctx context.Context, room sandbox.Room) (sandbox.ProbeRe
 	switch {
 	case fault != nil && (fault.Kind == sandbox.Cancelled || fault.Code == sandbox.CodeNoSpace):
 		return report, named(fault, m.Label)
+	case otherRelease(fault):
+		report.Verdicts, report.Hint = otherWire(fault.Err.Error())
 	case fault != nil:
 		report.Verdicts, report.Hint = neverStarted(fault)
 	default:
@@ -53,6 +56,22 @@ func neverStarted(fault *sandbox.Error) ([]wire.Verdict, string) {
 	return []wire.Verdict{{ID: wire.AssertResult, Outcome: wire.Fail, Detail: detail}}, hint
 }
 
+// otherRelease says whether a result came back that speaks another wire
+// version.
+func otherRelease(fault *sandbox.Error) bool {
+	var version *wire.VersionError
+	return fault != nil && errors.As(fault.Err, &version)
+}
+
+// otherWire is the probe of a room whose agent is of another release. It
+// answered, so there is a result, and nothing in it can be relied on.
+func otherWire(detail string) ([]wire.Verdict, string) {
+	return []wire.Verdict{
+		{ID: wire.AssertResult, Outcome: wire.Pass, Detail: "a result came back"},
+		{ID: wire.AssertWire, Outcome: wire.Fail, Detail: detail},
+	}, Hint(wire.AssertWire)
+}
+
 // judge takes the verdicts of a result: exactly one per assertion, in order. An
 // assertion that the agent says nothing about has failed.
 func (r *Runtime) judge(report *sandbox.ProbeReport, result *wire.Result) {
@@ -64,10 +83,7 @@ func (r *Runtime) judge(report *sandbox.ProbeReport, result *wire.Result) {
 		}
 		report.Verdicts, report.Hint = neverStarted(fault)
 		if result.Failure != nil && result.Failure.Code == wire.CodeWireVersion {
-			report.Verdicts = []wire.Verdict{
-				{ID: wire.AssertResult, Outcome: wire.Pass, Detail: "a result came back"},
-				{ID: wire.AssertWire, Outcome: wire.Fail, Detail: result.Failure.Detail},
-			}
+			report.Verdicts, report.Hint = otherWire(result.Failure.Detail)
 		}
 		return
 	}

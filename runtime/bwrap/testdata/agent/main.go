@@ -3,6 +3,10 @@
 package main
 
 import (
+	"archive/tar"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -92,7 +96,51 @@ func write(m *wire.Manifest, r *wire.Result, stdout string) int {
 	return 0
 }
 
+// writeLater writes a result of wire version 9, sealed as that version seals.
+func writeLater(m *wire.Manifest) int {
+	body := []byte(`{"wire":9,"agent":"later","something_new":true}`)
+	mac := hmac.New(sha256.New, m.SealKey[:])
+	mac.Write([]byte("batlehub-sandbox result v1\x00"))
+	for _, part := range [][]byte{body, nil} {
+		_ = binary.Write(mac, binary.BigEndian, uint64(len(part)))
+		mac.Write(part)
+	}
+	document := fmt.Appendf(nil, `{"seal":"%x","result":%s}`, mac.Sum(nil), body)
+	f, err := os.OpenFile("/work/out.tar", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return 66
+	}
+	w := tar.NewWriter(f)
+	for _, member := range []struct {
+		name    string
+		content []byte
+	}{{"result.json", document}, {"stdout", nil}} {
+		if w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: member.name, Size: int64(len(member.content)), Mode: 0o644}) != nil {
+			return 66
+		}
+		if _, err := w.Write(member.content); err != nil {
+			return 66
+		}
+	}
+	if w.Close() != nil || f.Close() != nil {
+		return 66
+	}
+	return 0
+}
+
 func answerProbe(m *wire.Manifest) {
+	if len(m.Probe.Commands) > 0 {
+		switch m.Probe.Commands[0] {
+		case "older-release":
+			r := &wire.Result{
+				Wire: wire.Version, Agent: "fake", Ending: wire.EndFailed, Extraction: wire.Extraction{Notes: []wire.Note{}},
+				Failure: &wire.Failure{Stage: wire.StageManifest, Code: wire.CodeWireVersion, Detail: "wire version 9, this program speaks 1"},
+			}
+			os.Exit(write(m, r, ""))
+		case "later-release":
+			os.Exit(writeLater(m))
+		}
+	}
 	r := &wire.Result{
 		Wire: wire.Version, Agent: "fake", Ending: wire.EndProbed, Extraction: wire.Extraction{Notes: []wire.Note{}},
 		Probe: &wire.ProbeResult{UID: os.Geteuid(), Commands: []wire.CommandReport{}},
