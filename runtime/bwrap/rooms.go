@@ -15,13 +15,13 @@ func roomOf(rooms, scanner string) (string, *sandbox.Error) {
 	if err != nil {
 		return "", &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Err: err}
 	}
-	hint := fmt.Sprintf("build it with: sandboxctl tree %s", room)
+	hint := "build it with: sandboxctl tree " + scanner
 	info, err := os.Stat(room)
 	switch {
 	case err != nil:
 		return "", &sandbox.Error{
 			Kind: sandbox.Refused, Code: sandbox.CodeRoomMissing,
-			Detail: fmt.Sprintf("there is no room for scanner %q", scanner), Err: err, Hint: hint,
+			Detail: fmt.Sprintf("there is no room for scanner %q at %s", scanner, room), Err: err, Hint: hint,
 		}
 	case !info.IsDir():
 		return "", &sandbox.Error{

@@ -265,7 +265,7 @@ func TestAMissingRoomIsARefusalAndNothingTakesItsPlace(t *testing.T) {
 		}
 		if code == sandbox.CodeRoomMissing {
 			path := filepath.Join(rooms, scanner)
-			if !strings.Contains(err.Error(), "sandboxctl tree "+path) {
+			if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "sandboxctl tree "+scanner) {
 				t.Errorf("%q: the error names neither %s nor what builds it: %v", scanner, path, err)
 			}
 			report, err := r.Probe(t.Context(), sandbox.Room{Scanner: scanner})
