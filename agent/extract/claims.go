@@ -122,14 +122,16 @@ func (t *tree) replace(d *dir, name string, k kind, entry, rule string) (string,
 // number claims the first free numbered name beside name. The number goes
 // before the ending, because scanners choose files by their ending.
 func (t *tree) number(d *dir, name string, k kind, entry, rule string) (string, *dir, error) {
-	key := t.claims.key(d, name)
 	stem, ending := name, ""
 	if i := strings.LastIndexByte(name, '.'); i > 0 && k != kindDir && len(name)-i <= 16 {
 		stem, ending = name[:i], name[i:]
 	}
+	// Names that are cut to one stem count together, or a crowd of long ones
+	// would try each other's numbers.
+	stem = shorten(stem, wire.NameBytesCap-len(ending)-numberMost)
+	key := t.claims.key(d, stem+"~"+ending)
 	for n := max(t.claims.next[key], 2); ; n++ {
-		suffix := fmt.Sprintf("~%d%s", n, ending)
-		candidate := shorten(stem, wire.NameBytesCap-len(suffix)) + suffix
+		candidate := fmt.Sprintf("%s~%d%s", stem, n, ending)
 		if _, taken := t.claims.get(d, candidate); taken {
 			continue
 		}
@@ -139,6 +141,9 @@ func (t *tree) number(d *dir, name string, k kind, entry, rule string) (string, 
 		return candidate, nil, nil
 	}
 }
+
+// numberMost is the length of "~" and the largest number.
+const numberMost = 11
 
 func shorten(s string, most int) string {
 	if len(s) <= most {

@@ -123,6 +123,10 @@ func (x *xzReader) nextBlock() error {
 	if err != nil {
 		return err
 	}
+	if x.wanted.size >= 0 {
+		// A block needs no more dictionary than it has content.
+		dict = int(min(int64(dict), max(x.wanted.size, lzma.MinDictCap)))
+	}
 	x.start, x.size = x.in.n, 0
 	x.sum.Reset()
 	x.block, err = lzma.Reader2Config{DictCap: dict}.NewReader2(x.in)

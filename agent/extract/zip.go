@@ -116,6 +116,10 @@ func (z *zipRun) lay(ctx context.Context, i int, m *zipMember) error {
 		return err
 	}
 	h := &header{name: m.name, size: m.size, mode: m.mode() & 0o7777}
+	if z.s.x.policy.Duplicates == wire.ClashReplace || z.s.x.policy.CaseClash == wire.ClashReplace {
+		// What a claim removes must be there by then.
+		z.pending.Wait()
+	}
 	switch k {
 	case kindDir:
 		if err := z.hand(ctx, zipJob{i, m, nil}); err != nil {
@@ -132,10 +136,6 @@ func (z *zipRun) lay(ctx context.Context, i int, m *zipMember) error {
 		}
 		h.target = string(target)
 		return z.s.symlink(h, true)
-	}
-	if z.s.x.policy.Duplicates == wire.ClashReplace || z.s.x.policy.CaseClash == wire.ClashReplace {
-		// What a claim removes must be there by then.
-		z.pending.Wait()
 	}
 	p, err := z.s.file(h)
 	if err != nil {
