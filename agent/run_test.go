@@ -476,13 +476,13 @@ func TestACancelledRunLeavesNoProcessAndNoResult(t *testing.T) {
 	b := newBed(t, "hang")
 	b.writeManifest()
 	ctx, cancel := context.WithCancel(t.Context())
-	code := make(chan agent.ExitCode)
-	go func() { code <- agent.Run(ctx, b.in(), b.out(), b.opts) }()
-	for slices.Contains(b.leftOver(), "manifest.json") {
-		time.Sleep(time.Millisecond)
-	}
-	cancel()
-	if got := <-code; got != agent.ExitCancelled {
+	defer cancel()
+	b.opts = agent.WithSteps(b.opts, func(step string) {
+		if step == "collect" {
+			cancel()
+		}
+	})
+	if got := agent.Run(ctx, b.in(), b.out(), b.opts); got != agent.ExitCancelled {
 		t.Errorf("the agent ended with %d, want %d", got, agent.ExitCancelled)
 	}
 	if slices.Contains(b.leftOver(), "out.tar") {

@@ -7,10 +7,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -115,14 +115,19 @@ func number(args []string, i int) int {
 func signalSelf(args []string) int {
 	// The runtime handles most signals; the kernel's default is wanted.
 	_ = unix.Kill(os.Getpid(), unix.Signal(number(args, 0)))
-	time.Sleep(time.Hour)
-	return 0
+	return forever()
+}
+
+// forever waits for a signal that ends it.
+func forever() int {
+	for {
+		_ = unix.Pause()
+	}
 }
 
 func hang([]string) int {
 	fmt.Fprintln(os.Stdout, "hanging")
-	time.Sleep(time.Hour)
-	return 0
+	return forever()
 }
 
 // flood prints args[1] bytes to the stream args[0] and exits.
@@ -153,14 +158,12 @@ func daemon([]string) int {
 }
 
 func linger([]string) int {
-	time.Sleep(time.Hour)
-	return 0
+	return forever()
 }
 
 func bystander([]string) int {
 	fmt.Fprintln(os.Stdout, "ready")
-	time.Sleep(time.Hour)
-	return 0
+	return forever()
 }
 
 // closeStdout closes both streams long before it exits.
@@ -168,14 +171,14 @@ func closeStdout([]string) int {
 	fmt.Fprintln(os.Stdout, "before")
 	os.Stdout.Close()
 	os.Stderr.Close()
-	for range 50 {
-		time.Sleep(time.Millisecond)
-	}
+	// A child's whole life passes before the exit.
+	_ = exec.Command("/proc/self/exe", scannerMark, "exit", "0").Run()
 	return 7
 }
 
 func burn([]string) int {
-	for {
+	for n := 0; ; n++ {
+		runtime.KeepAlive(n)
 	}
 }
 
@@ -220,7 +223,7 @@ func plant(args []string) int {
 
 // fill writes until there is no space left.
 func fill([]string) int {
-	f, err := os.Create("filler")
+	f, err := os.OpenFile("filler", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return 1
 	}
@@ -235,7 +238,7 @@ func fill([]string) int {
 
 // grow writes a file of args[0] MiB.
 func grow(args []string) int {
-	f, err := os.Create("grown")
+	f, err := os.OpenFile("grown", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return 1
 	}
@@ -252,6 +255,5 @@ func grow(args []string) int {
 // stopKeeper stops its parent and then hangs.
 func stopKeeper([]string) int {
 	_ = unix.Kill(os.Getppid(), unix.SIGSTOP)
-	time.Sleep(time.Hour)
-	return 0
+	return forever()
 }

@@ -95,9 +95,22 @@ func TestOddArgumentsAreAUsageErrorWithoutSideEffectOrWord(t *testing.T) {
 	program, dir := theAgent(t), t.TempDir()
 	in, out := "file://"+dir+"/manifest.json", "file://"+dir+"/out.tar"
 	for _, args := range [][]string{
-		{}, {"--in"}, {"--in", in}, {"--in", in, "--out"}, {"--in", in, "--out", out, "x"}, {"--out", out, "--in", in},
-		{"--in=" + in, "--out=" + out}, {"-in", in, "-out", out}, {"--in", "", "--out", out}, {"--in", in, "--out", ""},
-		{"--help"}, {"-h"}, {"--version"}, {"--in", in, "--in", in}, {"--in", "ftp://x/y", "--out", out}, {"--in", in, "--out", "relative"},
+		{},
+		{"--in"},
+		{"--in", in},
+		{"--in", in, "--out"},
+		{"--in", in, "--out", out, "x"},
+		{"--out", out, "--in", in},
+		{"--in=" + in, "--out=" + out},
+		{"-in", in, "-out", out},
+		{"--in", "", "--out", out},
+		{"--in", in, "--out", ""},
+		{"--help"},
+		{"-h"},
+		{"--version"},
+		{"--in", in, "--in", in},
+		{"--in", "ftp://x/y", "--out", out},
+		{"--in", in, "--out", "relative"},
 		{"--probe", "--in", in, "--out", out},
 	} {
 		c := exec.CommandContext(t.Context(), program, args...)

@@ -67,7 +67,7 @@ func (c *Client) dial(ctx context.Context, u *url.URL) (*conn, error) {
 	}
 	roots, err := c.roots()
 	if err != nil {
-		k.Close()
+		_ = k.Close()
 		return nil, &Error{Place: place(u), Code: wire.CodeIO, Err: err}
 	}
 	secure := tls.Client(k, &tls.Config{
@@ -75,7 +75,7 @@ func (c *Client) dial(ctx context.Context, u *url.URL) (*conn, error) {
 		RootCAs: roots, NextProtos: []string{"http/1.1"},
 	})
 	if err := secure.HandshakeContext(ctx); err != nil {
-		k.Close()
+		_ = k.Close()
 		return nil, handshakeError(u, err)
 	}
 	return &conn{Conn: secure, idle: k.idle, ctx: ctx, stop: k.stop}, nil

@@ -70,7 +70,9 @@ func quick() *fetch.Client {
 }
 
 func spool(t *testing.T) func() (*os.File, error) {
-	return func() (*os.File, error) { return os.Create(filepath.Join(t.TempDir(), "spool")) }
+	return func() (*os.File, error) {
+		return os.OpenFile(filepath.Join(t.TempDir(), "spool"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	}
 }
 
 // download opens url, wanting size bytes, and returns what came.
@@ -102,7 +104,7 @@ func TestAnInputIsFetchedWithOneGET(t *testing.T) {
 	var requests atomic.Int64
 	url := server(t, func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
-		if r.Method != "GET" || r.URL.RequestURI() != "/bucket/key?"+secret || r.Header.Get("Accept-Encoding") != "identity" {
+		if r.Method != http.MethodGet || r.URL.RequestURI() != "/bucket/key?"+secret || r.Header.Get("Accept-Encoding") != "identity" {
 			t.Errorf("%s %s %v", r.Method, r.URL, r.Header)
 		}
 		_, _ = io.WriteString(w, "content")
@@ -233,7 +235,7 @@ func TestAServerThatStandsStillIsGivenUp(t *testing.T) {
 func TestASlowServerThatKeepsGoingIsWaitedFor(t *testing.T) {
 	url := raw(t, func(c net.Conn) {
 		for _, b := range "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\ncontent" {
-			time.Sleep(2 * time.Millisecond)
+			time.Sleep(2 * time.Millisecond) //nolint:forbidigo // slowness is what is tested
 			_, _ = c.Write([]byte{byte(b)})
 		}
 	})
@@ -319,11 +321,11 @@ func TestTheResultIsPutWithItsExactLength(t *testing.T) {
 	var requests atomic.Int64
 	url := server(t, func(w http.ResponseWriter, r *http.Request) {
 		got, err := io.ReadAll(r.Body)
-		if r.Method != "PUT" || r.ContentLength != int64(len(body)) || len(r.TransferEncoding) != 0 || err != nil || !bytes.Equal(got, body) {
+		if r.Method != http.MethodPut || r.ContentLength != int64(len(body)) || len(r.TransferEncoding) != 0 || err != nil || !bytes.Equal(got, body) {
 			t.Errorf("%s of %d bytes, %d announced (%v)", r.Method, len(got), r.ContentLength, err)
 		}
 		if requests.Add(1) == 1 {
-			w.WriteHeader(503)
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
 	if err := (&fetch.Client{Insist: time.Minute}).Put(t.Context(), url, body); err != nil {

@@ -60,7 +60,7 @@ func (c *Client) do(ctx context.Context, u *url.URL, method string, body []byte,
 	}
 	r, err := exchange(k, u, method, body, good)
 	if err != nil {
-		k.Close()
+		_ = k.Close()
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, &Error{Place: place(u), Code: wire.CodeIO, Err: cause}
 		}

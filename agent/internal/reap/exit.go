@@ -58,7 +58,7 @@ func (e *Exit) rest(kill func()) error {
 			return ErrLeft
 		}
 		kill()
-		time.Sleep(pause)
+		time.Sleep(pause) //nolint:forbidigo // between two looks, bounded: a killed process sends no event that can be waited for with a bound
 		pause = min(2*pause, 5*time.Millisecond)
 	}
 }

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -43,15 +44,9 @@ func must(step Step, err error) {
 }
 
 func errno(err error) syscall.Errno {
-	for err != nil {
-		if e, ok := err.(syscall.Errno); ok {
-			return e
-		}
-		u, ok := err.(interface{ Unwrap() error })
-		if !ok {
-			break
-		}
-		err = u.Unwrap()
+	var e syscall.Errno
+	if errors.As(err, &e) {
+		return e
 	}
 	return syscall.EINVAL
 }

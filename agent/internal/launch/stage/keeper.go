@@ -64,8 +64,9 @@ func blank(fd int) error {
 	if err != nil {
 		return unix.Close(fd)
 	}
-	defer unix.Close(null)
-	return unix.Dup3(null, fd, unix.O_CLOEXEC)
+	err = unix.Dup3(null, fd, unix.O_CLOEXEC)
+	_ = unix.Close(null)
+	return err
 }
 
 // Spawn starts this program again in the role that the marker names, in a
