@@ -43,7 +43,7 @@ func secret() string {
 
 func (d *demo) make(name string, files ...file) (string, error) {
 	path := filepath.Join(d.dir, name)
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return "", err
 	}

@@ -148,15 +148,7 @@ type session struct {
 	canary *canary.Canary
 }
 
-// open loads the configuration and makes its runtime.
-func (a *app) open() (*session, error) {
-	c, err := a.load()
-	if err != nil {
-		return nil, err
-	}
-	return a.openWith(c)
-}
-
+// openWith makes the configured runtime.
 func (a *app) openWith(c *config.Config) (*session, error) {
 	s := &session{config: c, canary: canary.Listen()}
 	worker := "sandboxctl-" + strings.ToLower(rand.Text()[:8])

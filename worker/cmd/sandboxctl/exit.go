@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 )
@@ -85,19 +87,20 @@ func statusOf(ctx context.Context, err error) int {
 type signalError struct{ signal syscall.Signal }
 
 func (e *signalError) Error() string {
-	if e.signal == syscall.SIGINT {
-		return "stopped by SIGINT"
-	}
-	return "stopped by SIGTERM"
+	return "stopped by " + unix.SignalName(e.signal)
 }
 
-// withSignals ends the context at the first SIGINT or SIGTERM. Further ones
+// withSignals ends the context at the first SIGINT, SIGTERM or, unless that is
+// ignored as nohup has it, SIGHUP of a terminal that goes away. Further ones
 // change nothing: what is being cleaned up by then takes a bounded time, and
 // ending before it is done would leave something behind.
 func withSignals(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	done := make(chan struct{})
 	go func() {
 		select {

@@ -137,7 +137,7 @@ func sandboxctl(t *testing.T, extra []string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd := command(t, ctx, extra, args...)
+	cmd := command(ctx, t, extra, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	begun := time.Now()
@@ -148,7 +148,7 @@ func sandboxctl(t *testing.T, extra []string, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(begun)}
 }
 
-func command(t *testing.T, ctx context.Context, extra []string, args ...string) *exec.Cmd {
+func command(ctx context.Context, t *testing.T, extra []string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, built(t, "sandboxctl"), args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.Getenv("TMPDIR"), "HOME=/nonexistent"}, extra...)
@@ -198,13 +198,24 @@ func tgz(t *testing.T, entries ...entry) []byte {
 // process below this one and nothing in dir. It returns what is left.
 func leftovers(t *testing.T, dir string) string {
 	t.Helper()
-	deadline := time.Now().Add(time.Second)
-	for {
-		left := append(children(os.Getpid()), names(t, dir)...)
-		if len(left) == 0 || time.Now().After(deadline) {
-			return strings.Join(left, "; ")
+	var left []string
+	await(time.Second, func() bool {
+		left = append(children(os.Getpid()), names(t, dir)...)
+		return len(left) == 0
+	})
+	return strings.Join(left, "; ")
+}
+
+// await looks again and again until done says so, or for so long.
+func await(long time.Duration, done func() bool) {
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for end := time.After(long); !done(); {
+		select {
+		case <-look.C:
+		case <-end:
+			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -48,6 +49,9 @@ func (a *app) probe(c *cobra.Command, names []string, format string) (err error)
 		progress.Start("probing the room of " + room.Scanner)
 		p, err := s.Probe(c.Context(), room)
 		progress.Stop()
+		if c.Context().Err() != nil {
+			return context.Cause(c.Context())
+		}
 		if err != nil {
 			return err
 		}

@@ -116,10 +116,7 @@ func TestEveryWayNotToStartIsARefusalWithinSeconds(t *testing.T) {
 			if left := names(t, dir); len(left) > 0 {
 				t.Errorf("left behind: %s", left)
 			}
-			deadline := time.Now().Add(5 * time.Second)
-			for len(children(os.Getpid())) > 0 && time.Now().Before(deadline) {
-				time.Sleep(10 * time.Millisecond)
-			}
+			await(5*time.Second, func() bool { return len(children(os.Getpid())) == 0 })
 		})
 	}
 }

@@ -266,7 +266,7 @@ func (a *app) writeReport(path string, out sandbox.RunOutput) error {
 	if path == "" {
 		return nil
 	}
-	file, err := os.Create(path)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o666)
 	if err != nil {
 		return &statusError{ExitRunFailed, fmt.Errorf("writing the report: %w", plainPathError(err))}
 	}

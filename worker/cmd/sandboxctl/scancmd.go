@@ -1,12 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/wire"
 	"github.com/batleforc/batlehub-sandbox/worker/internal/ui"
 	"github.com/batleforc/batlehub-sandbox/worker/scan"
@@ -75,10 +76,14 @@ func (a *app) scan(c *cobra.Command, path string, f scanFlags) (err error) {
 	})
 	progress.Stop()
 	if c.Context().Err() != nil {
-		return err
+		return context.Cause(c.Context())
 	}
-	if printErr := a.printScan(report, f.format, err); printErr != nil {
-		return printErr
+	// A table of a scan that did not take place would say less than the
+	// refusal does.
+	if f.format == "json" || err == nil {
+		if err := printScan(a.stdout, report, f.format); err != nil {
+			return err
+		}
 	}
 	if err != nil {
 		return a.refusal(err)
@@ -107,16 +112,11 @@ func (f scanFlags) target(c *cobra.Command, path string) (scanner.Target, error)
 	return t, err
 }
 
-// printScan prints the report, but for a table whose probe failed: the refusal
-// on stderr has all there is to say then.
-func (a *app) printScan(r scan.Report, format string, failed error) error {
+func printScan(w io.Writer, r scan.Report, format string) error {
 	if format == "json" {
-		return ui.JSON(a.stdout, r)
+		return ui.JSON(w, r)
 	}
-	if _, is := errors.AsType[*sandbox.ProbeError](failed); is || failed != nil {
-		return nil
-	}
-	return printReport(a.stdout, r)
+	return printReport(w, r)
 }
 
 // scanStatus turns a report's verdict into a status, with a line for each

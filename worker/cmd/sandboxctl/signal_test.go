@@ -63,13 +63,13 @@ func signalled(t *testing.T, sig syscall.Signal, after time.Duration, args ...st
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	cmd := command(t, ctx, []string{unsafeEnv}, args...)
+	cmd := command(ctx, t, []string{unsafeEnv}, args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(after)
+	<-time.After(after) // the moment is what is tested
 	if err := cmd.Process.Signal(sig); err != nil {
 		t.Errorf("it ended by itself before %s: %v", after, err)
 	}
@@ -84,14 +84,14 @@ func signalled(t *testing.T, sig syscall.Signal, after time.Duration, args ...st
 // more than once.
 func TestImpatientSignalsDoNotStopTheCleanUp(t *testing.T) {
 	dir := runDir(t)
-	cmd := command(t, t.Context(), nil, "run", "--rooms", testRoom(t, "tool", built(t, "tool")), "--room", "tool", "--run-dir", dir, "--", "tool", "deaf", "1h")
+	cmd := command(t.Context(), t, nil, "run", "--rooms", testRoom(t, "tool", built(t, "tool")), "--room", "tool", "--run-dir", dir, "--", "tool", "deaf", "1h")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(700 * time.Millisecond)
+	<-time.After(700 * time.Millisecond)
 	for range 5 {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)

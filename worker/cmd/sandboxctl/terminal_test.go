@@ -41,7 +41,7 @@ func TestProgressIsShownOnATerminalAfterTwoSecondsAndWipedAgain(t *testing.T) {
 		shown bool
 	}{{"3500ms", true}, {"1ms", false}} {
 		master, tty := terminal(t)
-		cmd := command(t, t.Context(), nil, "run", "--rooms", rooms, "--room", "tool", "--", "tool", "sleep", c.sleep)
+		cmd := command(t.Context(), t, nil, "run", "--rooms", rooms, "--room", "tool", "--", "tool", "sleep", c.sleep)
 		var stdout bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, tty
 		if err := cmd.Start(); err != nil {

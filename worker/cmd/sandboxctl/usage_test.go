@@ -125,7 +125,7 @@ func TestVersionHelpAndCompletionsGoToStdoutAlone(t *testing.T) {
 
 func TestAFullDiskUnderStdoutIsAnErrorAndNoSuccess(t *testing.T) {
 	for _, args := range []string{"version", "doctor"} {
-		cmd := command(t, t.Context(), nil, args)
+		cmd := command(t.Context(), t, nil, args)
 		cmd.Stdout = devFull(t)
 		if err := cmd.Run(); err == nil {
 			t.Errorf("%s wrote to a full disk and was content", args)
