@@ -2,6 +2,7 @@ package extract
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strconv"
 	"strings"
@@ -23,10 +24,10 @@ func readAr(ctx context.Context, s *sink, st *stream) error {
 		}
 		var raw [arHeader]byte
 		err := st.fill(raw[:])
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err == io.ErrUnexpectedEOF {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return refuse("", RuleTruncated, "a member's header is cut short")
 		}
 		if err != nil {
@@ -41,7 +42,7 @@ func readAr(ctx context.Context, s *sink, st *stream) error {
 		}
 		// The padding of the last member may be missing.
 		if h.size%2 == 1 {
-			if err := st.skip(1); err != nil && err != io.ErrUnexpectedEOF {
+			if err := st.skip(1); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 				return err
 			}
 		}

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -111,7 +112,7 @@ func (t *tree) replace(d *dir, name string, k kind, entry, rule string) (string,
 		l.dead = true
 		delete(t.linkAt, linkKey{d.id, old})
 	}
-	if err := t.unlink(place{dir: d, name: old, entry: entry}); err != nil && err != unix.ENOENT {
+	if err := t.unlink(place{dir: d, name: old, entry: entry}); err != nil && !errors.Is(err, unix.ENOENT) {
 		return "", nil, fmt.Errorf("replacing %s: %w", quote(old), err)
 	}
 	t.claims.set(d, name, claim{kind: k})
@@ -165,7 +166,7 @@ func (t *tree) child(parent *dir, name, entry string) (d *dir, made bool, err er
 	}
 	for {
 		d, err = t.mkdir(parent, disk)
-		if err != errForeign {
+		if !errors.Is(err, errForeign) {
 			break
 		}
 		if disk, err = t.foreign(parent, disk, kindDir, entry); err != nil {

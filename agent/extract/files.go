@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +28,7 @@ func (t *tree) create(p *place) (int, error) {
 			return unix.Openat(dirfd, p.name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, fileMode)
 		})
 		switch {
-		case err == unix.EEXIST:
+		case errors.Is(err, unix.EEXIST):
 			if err := t.move(p, kindFile); err != nil {
 				return -1, err
 			}

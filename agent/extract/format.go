@@ -115,7 +115,7 @@ func readStream(ctx context.Context, s *sink, src *file, magic string) error {
 	if err != nil {
 		return err
 	}
-	if len(head) < tarBlock && st.last.err != nil && st.last.err != io.EOF {
+	if len(head) < tarBlock && st.last.err != nil && !errors.Is(st.last.err, io.EOF) {
 		return st.last.err
 	}
 	switch {
@@ -152,7 +152,7 @@ func newDecoder(src *file, magic string) (decoder io.Reader, used func() int64, 
 
 // notEOF is for a header that ends early: the input had begun.
 func notEOF(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

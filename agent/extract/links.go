@@ -2,6 +2,7 @@ package extract
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 
@@ -70,7 +71,7 @@ func (t *tree) plant(l *link) error {
 	for {
 		err := retry0(func() error { return unix.Symlinkat(l.target, dirfd, l.name) })
 		switch {
-		case err == unix.EEXIST:
+		case errors.Is(err, unix.EEXIST):
 			delete(t.linkAt, linkKey{l.dir.id, l.name})
 			if err := t.move(&l.place, kindSymlink); err != nil {
 				return err
@@ -190,15 +191,15 @@ func (t *tree) hardlink(to *place, from place) error {
 	defer t.release(to.dir)
 	for {
 		err := retry0(func() error { return linkat(fromfd, from.name, tofd, to.name) })
-		switch err {
-		case nil:
+		switch {
+		case err == nil:
 			t.x.count(func(r *wire.Extraction) { r.Hardlinks++ })
 			return nil
-		case unix.EEXIST:
+		case errors.Is(err, unix.EEXIST):
 			if err := t.move(to, kindFile); err != nil {
 				return err
 			}
-		case unix.EMLINK, unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS, unix.EXDEV:
+		case errors.Is(err, unix.EMLINK), errors.Is(err, unix.EPERM), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EXDEV):
 			return t.copyFile(to, from)
 		default:
 			return to.fault("link", err)

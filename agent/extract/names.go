@@ -109,8 +109,8 @@ func escape(s string) (escaped, rule string) {
 
 // tidy reports whether no component is empty or ".".
 func tidy(s string) bool {
-	return !(s == "." || strings.HasPrefix(s, "./") || strings.HasSuffix(s, "/") || strings.HasSuffix(s, "/.") ||
-		strings.Contains(s, "//") || strings.Contains(s, "/./"))
+	return s != "." && !strings.HasPrefix(s, "./") && !strings.HasSuffix(s, "/") && !strings.HasSuffix(s, "/.") &&
+		!strings.Contains(s, "//") && !strings.Contains(s, "/./")
 }
 
 func tidied(s string) string {

@@ -140,7 +140,7 @@ func (s *sink) symlink(h *header, zip bool) error {
 }
 
 func (s *sink) targetFault(h *header) error {
-	fault := ""
+	var fault string
 	switch {
 	case h.target == "":
 		fault = "the target is empty"
@@ -248,7 +248,7 @@ func (s *sink) dirAt(path, entry string, implicit bool) (*dir, error) {
 		if err != nil {
 			return nil, err
 		}
-		made := false
+		var made bool
 		if d, made, err = s.x.tree.child(up, name, entry); err != nil {
 			return nil, err
 		}

@@ -67,7 +67,7 @@ func (r *file) Read(p []byte) (int, error) {
 func (r *file) head(n int) ([]byte, error) {
 	b := make([]byte, n)
 	n, err := r.f.ReadAt(b, 0)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return b[:n], nil
@@ -160,7 +160,7 @@ func (s *stream) decode(x *Extractor, decoder io.Reader, g *growth) {
 		n, err := readFull(decoder, buf)
 		if g.src.err != nil {
 			err = g.src.err
-		} else if err != nil && err != io.EOF {
+		} else if err != nil && !errors.Is(err, io.EOF) {
 			err = corrupt(err)
 		}
 		if over := g.take(n); over != nil {
@@ -220,7 +220,7 @@ func (s *stream) more() error {
 // peek returns what is there of the next n bytes without taking it. It is for
 // the beginning of a stream, where no chunk has been used up.
 func (s *stream) peek(n int) ([]byte, error) {
-	if err := s.more(); err != nil && err != io.EOF {
+	if err := s.more(); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return s.cur[:min(n, len(s.cur))], nil
@@ -242,7 +242,7 @@ func (s *stream) next(n int64) ([]byte, error) {
 func (s *stream) fill(p []byte) error {
 	for got := 0; got < len(p); {
 		b, err := s.next(int64(len(p) - got))
-		if err == io.EOF && got > 0 {
+		if errors.Is(err, io.EOF) && got > 0 {
 			return io.ErrUnexpectedEOF
 		}
 		if err != nil {

@@ -2,9 +2,7 @@ package extract
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -199,6 +197,3 @@ func (z *zipRun) do(ctx context.Context, inf *inflater, j zipJob) error {
 	}
 	return err
 }
-
-// isEnd reports an input that ended early, as against a fault of the medium.
-func isEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

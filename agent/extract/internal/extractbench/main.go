@@ -1,14 +1,14 @@
 // Command extractbench measures the extractor beside the programs people use:
 // GNU tar and bsdtar on a tar.gz, Info-ZIP unzip on a zip, each over more than
 // 10,000 files and to a memory file system, in turns, every side a process of
-// its own. It prints both sides of each ratio, or JSON with -json.
+// its own. It prints both sides of each ratio, or JSON when its argument is
+// "json". The files are the Go toolchain's sources.
 package main
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,23 +35,28 @@ type Result struct {
 	Commands []string          `json:"commands"`
 }
 
+const (
+	rounds = 9
+	memory = "/dev/shm"
+)
+
 func main() {
-	tmp := flag.String("dir", "/dev/shm", "the memory file system to extract to")
-	source := flag.String("source", "", "a directory of more than 10,000 files (default: the Go toolchain's sources)")
-	rounds := flag.Int("rounds", 9, "how often each side runs")
-	asJSON := flag.Bool("json", false, "print JSON")
-	one := flag.Bool("extract", false, "extract the first argument into the second, and nothing else")
-	flag.Parse()
-	var err error
-	if *one {
-		err = extractOne(flag.Arg(0), flag.Arg(1))
-	} else {
-		err = run(*tmp, *source, *rounds, *asJSON)
-	}
-	if err != nil {
+	if err := command(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "extractbench:", err)
 		os.Exit(1)
 	}
+}
+
+// command is "extractbench [json]", or our side of a comparison, which it
+// starts itself: "extractbench extract ARCHIVE DIRECTORY".
+func command(args []string) error {
+	switch {
+	case len(args) == 3 && args[0] == "extract":
+		return extractOne(args[1], args[2])
+	case len(args) == 0 || len(args) == 1 && args[0] == "json":
+		return run(len(args) == 1)
+	}
+	return errors.New("usage: extractbench [json]")
 }
 
 // extractOne is our side, with the memory settings of the agent.
@@ -72,24 +77,26 @@ func extractOne(archive, into string) error {
 	return extract.New(root, policy).Archive(context.Background(), "in", f, wire.MustRelPath("."), nil)
 }
 
-func run(tmp, source string, rounds int, asJSON bool) error {
+func run(asJSON bool) error {
+	tmp := memory
+	if _, err := os.Stat(tmp); err != nil {
+		tmp = os.TempDir()
+	}
 	dir, err := os.MkdirTemp(tmp, "extractbench")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	if source == "" {
-		out, err := exec.Command("go", "env", "GOROOT").Output()
-		if err != nil {
-			return fmt.Errorf("finding the Go toolchain: %w", err)
-		}
-		source = filepath.Join(strings.TrimSpace(string(out)), "src")
+	defer func() { _ = os.RemoveAll(dir) }()
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return fmt.Errorf("finding the Go toolchain: %w", err)
 	}
+	source := filepath.Join(strings.TrimSpace(string(out)), "src")
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	b := &bench{dir: dir, self: self, rounds: rounds}
+	b := &bench{dir: dir, self: self}
 	results, err := b.all(source)
 	if err != nil {
 		return err
@@ -105,7 +112,6 @@ func run(tmp, source string, rounds int, asJSON bool) error {
 
 type bench struct {
 	dir, self string
-	rounds    int
 }
 
 func (b *bench) all(source string) ([]Result, error) {
@@ -127,8 +133,8 @@ func (b *bench) all(source string) ([]Result, error) {
 		ours   []string
 		theirs [][]string
 	}{
-		{"tar.gz to tmpfs", 0.55, []string{b.self, "-extract", tgz, "OUT"}, [][]string{{"tar", "-xzf", tgz, "-C", "OUT"}, {"bsdtar", "-xzf", tgz, "-C", "OUT"}}},
-		{"zip to tmpfs", 0.4, []string{b.self, "-extract", zip, "OUT"}, [][]string{{"unzip", "-q", zip, "-d", "OUT"}}},
+		{"tar.gz to tmpfs", 0.55, []string{b.self, "extract", tgz, "OUT"}, [][]string{{"tar", "-xzf", tgz, "-C", "OUT"}, {"bsdtar", "-xzf", tgz, "-C", "OUT"}}},
+		{"zip to tmpfs", 0.4, []string{b.self, "extract", zip, "OUT"}, [][]string{{"unzip", "-q", zip, "-d", "OUT"}}},
 	} {
 		r, err := b.compare(c.name, c.goal, c.ours, c.theirs)
 		if err != nil {
@@ -136,18 +142,19 @@ func (b *bench) all(source string) ([]Result, error) {
 		}
 		results = append(results, r)
 	}
-	memory, err := b.memory(source, big)
+	peak, err := b.resident(source, big)
 	if err != nil {
 		return nil, err
 	}
-	return append(results, memory), nil
+	return append(results, peak), nil
 }
 
-// compare runs both sides in turns and takes the median of each.
+// compare runs both sides in turns and takes the shortest of each: what else
+// runs on the machine only ever adds.
 func (b *bench) compare(name string, goal float64, ours []string, theirs [][]string) (Result, error) {
 	sides := append([][]string{ours}, theirs...)
 	times := make([][]float64, len(sides))
-	for range b.rounds {
+	for range rounds {
 		for i, argv := range sides {
 			seconds, _, err := b.once(argv)
 			if errors.Is(err, exec.ErrNotFound) && i > 1 {
@@ -159,14 +166,14 @@ func (b *bench) compare(name string, goal float64, ours []string, theirs [][]str
 			times[i] = append(times[i], seconds)
 		}
 	}
-	r := Result{Name: name, Unit: "s", Goal: goal, Ours: median(times[0]), Theirs: map[string]string{}}
+	r := Result{Name: name, Unit: "s", Goal: goal, Ours: slices.Min(times[0]), Theirs: map[string]string{}}
 	fastest := 0.0
 	for i, t := range times[1:] {
 		r.Commands = append(r.Commands, strings.Join(theirs[i], " "))
 		if len(t) == 0 {
 			continue
 		}
-		m := median(t)
+		m := slices.Min(t)
 		r.Theirs[theirs[i][0]] = fmt.Sprintf("%.3f", m)
 		if fastest == 0 || m < fastest {
 			fastest = m
@@ -178,11 +185,6 @@ func (b *bench) compare(name string, goal float64, ours []string, theirs [][]str
 	return r, nil
 }
 
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return v[len(v)/2]
-}
-
 // once runs one side into a fresh directory and returns its seconds and its
 // largest resident set in KiB.
 func (b *bench) once(argv []string) (float64, int64, error) {
@@ -190,7 +192,7 @@ func (b *bench) once(argv []string) (float64, int64, error) {
 	if err := os.Mkdir(out, 0o755); err != nil {
 		return 0, 0, err
 	}
-	defer os.RemoveAll(out)
+	defer func() { _ = os.RemoveAll(out) }()
 	argv = slices.Clone(argv)
 	for i := range argv {
 		if argv[i] == "OUT" {
@@ -205,9 +207,9 @@ func (b *bench) once(argv []string) (float64, int64, error) {
 	return time.Since(start).Seconds(), c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss, nil
 }
 
-// memory measures the resident set over more than 500 MiB in as many files as
+// resident measures the resident set over more than 500 MiB in as many files as
 // the policy allows by default.
-func (b *bench) memory(source, archive string) (Result, error) {
+func (b *bench) resident(source, archive string) (Result, error) {
 	tree := filepath.Join(b.dir, "tree")
 	if err := os.Mkdir(tree, 0o755); err != nil {
 		return Result{}, err
@@ -216,8 +218,8 @@ func (b *bench) memory(source, archive string) (Result, error) {
 	if out, err := exec.Command("sh", "-c", script, "sh", tree, source, archive).CombinedOutput(); err != nil {
 		return Result{}, fmt.Errorf("packing 500 MiB: %w: %s", err, out)
 	}
-	argv := []string{b.self, "-extract", archive, "OUT"}
-	_, resident, err := b.once(argv)
+	argv := []string{b.self, "extract", archive, "OUT"}
+	_, peak, err := b.once(argv)
 	if err != nil {
 		return Result{}, err
 	}
@@ -225,7 +227,7 @@ func (b *bench) memory(source, archive string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	mib := float64(resident) / 1024
+	mib := float64(peak) / 1024
 	return Result{
 		Name: "memory over 500 MiB", Unit: "MiB", Goal: 24, Ours: mib, Value: mib, Met: mib <= 24,
 		Theirs: map[string]string{"tar": fmt.Sprintf("%.1f", float64(theirs)/1024)}, Commands: []string{strings.Join(argv, " ")},

@@ -49,7 +49,7 @@ func build(table []uint32, tableBits int, lengths []uint8, single bool, entry fu
 	for i := range table[:1<<tableBits] {
 		table[i] = isSpecial
 	}
-	if left > 0 && !(single && (used == 0 || used == 1 && count[1] == 1)) {
+	if alone := used == 0 || used == 1 && count[1] == 1; left > 0 && (!single || !alone) {
 		return false
 	}
 	var sorted [288]uint16
