@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/process"
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/rmtree"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
@@ -18,6 +19,9 @@ import (
 // unfinished is how old a directory without an owner.json must be before it
 // counts as left behind instead of as being made.
 const unfinished = time.Minute
+
+// killRounds bounds how often a sweep looks for processes of one dead run.
+const killRounds = 10
 
 // Sweep removes run directories that nobody uses any more: those of
 // policy.Worker at any age, and those of anybody that are older than
@@ -69,6 +73,11 @@ func (s *Store) sweepOne(name string, policy sandbox.SweepPolicy) (*sandbox.Orph
 	orphan := &sandbox.Orphan{Kind: "directory", Name: name}
 	if !isOrphan(lock, info, policy, orphan) {
 		return nil, nil
+	}
+	for range killRounds {
+		if !process.KillRun(filepath.Join(path, "work")) {
+			break
+		}
 	}
 	if err := rmtree.Remove(path); err != nil {
 		return nil, err

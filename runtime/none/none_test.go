@@ -41,7 +41,7 @@ func worker(runs, pids string) {
 	if err != nil {
 		os.Exit(1)
 	}
-	_, _ = r.Run(context.Background(), shell("echo $$ >"+pids+"; sleep 600"))
+	_, _ = r.Run(context.Background(), shell("echo $$ >"+pids+"; (sleep 600 & echo $! >>"+pids+"); sleep 600"))
 	os.Exit(1)
 }
 
@@ -286,7 +286,7 @@ func TestAWorkerThatIsKilledLeavesNoProcessAndNoDirectoryASecondLater(t *testing
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	awaitLines(t, pids, 1)
+	awaitLines(t, pids, 2)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestAWorkerThatIsKilledLeavesNoProcessAndNoDirectoryASecondLater(t *testing
 	if !testkit.Eventually(time.Second, func() bool { entries, err := os.ReadDir(runs); return err == nil && len(entries) == 0 }) {
 		t.Error("a directory is left")
 	}
-	ended(t, pids, 1)
+	ended(t, pids, 2)
 }
 
 func awaitLines(t *testing.T, name string, n int) {

@@ -6,10 +6,12 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/process"
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/rmtree"
 )
 
@@ -23,8 +25,8 @@ func init() {
 // process that started it, but not in the same instant, and may still write.
 const patience = 10 * time.Second
 
-// stage is the janitor's process: it listens until the pipe ends and removes
-// what it was told of and not told to forget.
+// stage is the janitor's process: it listens until the pipe ends, and ends the
+// runs and removes the directories that it was told of and not told to forget.
 func stage(pipe io.Reader) int {
 	signal.Ignore()
 	left := listen(pipe)
@@ -32,7 +34,10 @@ func stage(pipe io.Reader) int {
 	defer retry.Stop()
 	for deadline := time.Now().Add(patience); ; <-retry.C {
 		for path := range maps.Clone(left) {
-			if rmtree.Remove(path) == nil {
+			// A look that finds no process is the last one: what it would
+			// have missed can only come from one that it killed.
+			killed := process.KillRun(filepath.Join(path, "work"))
+			if rmtree.Remove(path) == nil && !killed {
 				delete(left, path)
 			}
 		}

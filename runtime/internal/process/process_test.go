@@ -42,6 +42,8 @@ func child(args []string) int {
 		return 0
 	case "look":
 		return look(args[1])
+	case "wait":
+		wait()
 	case "family":
 		return family(args[1])
 	case "parent":
@@ -199,6 +201,58 @@ func TestAChildDiesWithAParentThatIsKilled(t *testing.T) {
 	}
 	for _, pid := range readPids(t, pids) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// A bwrap that lost its parent at the wrong moment waits for ever. What is
+// looked for is exact, for the whole host is looked at.
+func TestWhatIsLeftOfARunIsFoundByItsDirectoryAndKilled(t *testing.T) {
+	work := filepath.Join(t.TempDir(), "work")
+	start := func(env []string, args ...string) *exec.Cmd {
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Args = append([]string{"child", "wait"}, args...)
+		cmd.Env = env
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// Before its exec, a child has this process's command line.
+		if !eventually(func() bool {
+			b, _ := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/cmdline")
+			return strings.HasPrefix(string(b), "child\x00wait\x00")
+		}) {
+			t.Fatal("the child did not start")
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		return cmd
+	}
+	mine := []*exec.Cmd{
+		start(nil, "--die-with-parent", "--bind", work, "/work"),
+		start([]string{"PATH=/bin", "HOME=" + work, "X=1"}),
+	}
+	others := []*exec.Cmd{
+		start(nil, "--bind", work, "/work"),
+		start(nil, "--die-with-parent", "--bind", work+"2", "/work"),
+		start(nil, "--die-with-parent", "--bind", work+"/in", "/work"),
+		start([]string{"HOME=" + work + "/sub", "OLDHOME=" + work}),
+	}
+	if !process.KillRun(work) {
+		t.Error("nothing was found")
+	}
+	for i, cmd := range mine {
+		if alive(cmd.Process.Pid) {
+			t.Errorf("process %d of the run is left", i)
+		}
+	}
+	for i, cmd := range others {
+		if !alive(cmd.Process.Pid) {
+			t.Errorf("process %d, which is another's, was killed", i)
+		}
+	}
+	if process.KillRun(work) {
+		t.Error("something was found twice")
 	}
 }
 
