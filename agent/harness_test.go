@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,7 @@ func newBed(t *testing.T, verb ...string) *bed {
 	if err := os.Mkdir(work, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	openUp(t, work)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -153,4 +155,18 @@ func (b *bed) leftOver() []string {
 		names = append(names, e.Name())
 	}
 	return names
+}
+
+// openUp gives the directories back their rights before the test's end
+// removes them.
+func openUp(t *testing.T, root string) {
+	t.Helper()
+	t.Cleanup(func() {
+		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, _ error) error {
+			if d != nil && d.IsDir() {
+				return os.Chmod(path, 0o700)
+			}
+			return nil
+		})
+	})
 }

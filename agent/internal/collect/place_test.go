@@ -42,6 +42,7 @@ func TestAResultReplacesWhateverStandsInItsPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "out.tar")
+			openUp(t, filepath.Dir(path))
 			p := open(t, path)
 			if err := plant(path); err != nil {
 				t.Fatal(err)
@@ -134,4 +135,18 @@ func TestAPlaceWithoutADirectoryIsRefused(t *testing.T) {
 	if !errors.Is(err, collect.ErrPlace) || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("err %v", err)
 	}
+}
+
+// openUp gives the directories back their rights before the test's end
+// removes them.
+func openUp(t *testing.T, root string) {
+	t.Helper()
+	t.Cleanup(func() {
+		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, _ error) error {
+			if d != nil && d.IsDir() {
+				return os.Chmod(path, 0o700)
+			}
+			return nil
+		})
+	})
 }
