@@ -81,7 +81,7 @@ func (p *place) fault(op string, err error) error {
 func writeAll(fd int, p *place, b []byte) error {
 	for len(b) > 0 {
 		n, err := unix.Write(fd, b)
-		if err == unix.EINTR {
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
@@ -93,7 +93,7 @@ func writeAll(fd int, p *place, b []byte) error {
 }
 
 func closeFile(fd int, p *place) error {
-	if err := unix.Close(fd); err != nil && err != unix.EINTR {
+	if err := unix.Close(fd); err != nil && !errors.Is(err, unix.EINTR) {
 		return p.fault("close", err)
 	}
 	return nil

@@ -236,7 +236,7 @@ func (t *tree) copyFile(to *place, from place) error {
 			_ = unix.Close(fd)
 			return err
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -57,7 +57,7 @@ func (r *file) Read(p []byte) (int, error) {
 	if n > 0 {
 		return n, nil
 	}
-	if err != io.EOF {
+	if !errors.Is(err, io.EOF) {
 		r.err = err
 	}
 	return 0, err
@@ -260,7 +260,7 @@ func (s *stream) copyTo(ctx context.Context, fd int, p *place, size int64) error
 			return err
 		}
 		b, err := s.next(size)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return refuse(p.entry, RuleTruncated, fmt.Sprintf("%d bytes of its content are missing", size))
 		}
 		if err != nil {
@@ -278,7 +278,7 @@ func (s *stream) copyTo(ctx context.Context, fd int, p *place, size int64) error
 func (s *stream) skip(n int64) error {
 	for n > 0 {
 		b, err := s.next(n)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return io.ErrUnexpectedEOF
 		}
 		if err != nil {

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -49,10 +50,10 @@ func readTar(ctx context.Context, s *sink, st *stream) error {
 			return err
 		}
 		err := st.fill(r.raw[:])
-		if err == io.EOF || err == nil && zeros(r.raw[:]) {
+		if errors.Is(err, io.EOF) || err == nil && zeros(r.raw[:]) {
 			return r.end(err)
 		}
-		if err == io.ErrUnexpectedEOF {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return refuse("", RuleTruncated, "a header is cut short")
 		}
 		if err != nil {
@@ -79,7 +80,7 @@ func (r *tarReader) end(err error) error {
 			err = r.ctx.Err()
 		}
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
@@ -170,7 +171,7 @@ func (r *tarReader) file(h *header) error {
 func padding(size int64) int64 { return -size & (tarBlock - 1) }
 
 func (r *tarReader) cut(name string, err error) error {
-	if err == io.ErrUnexpectedEOF || err == io.EOF {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return refuse(name, RuleTruncated, "its padding or content is cut short")
 	}
 	return within(name, err)

@@ -210,7 +210,7 @@ func (t *tree) mkdir(parent *dir, name string) (*dir, error) {
 		return d, t.fixDir(fd, name)
 	}
 	var st unix.Stat_t
-	if err == unix.EEXIST {
+	if errors.Is(err, unix.EEXIST) {
 		if err = unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil {
 			if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 				return nil, errForeign
@@ -242,7 +242,7 @@ func (t *tree) fixDir(fd int, name string) error {
 func retry(f func() (int, error)) (int, error) {
 	for {
 		n, err := f()
-		if err != unix.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			return n, err
 		}
 	}
@@ -250,7 +250,7 @@ func retry(f func() (int, error)) (int, error) {
 
 func retry0(f func() error) error {
 	for {
-		if err := f(); err != unix.EINTR {
+		if err := f(); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}

@@ -87,7 +87,7 @@ func (x *xzReader) Read(p []byte) (int, error) {
 		n, err := x.block.Read(p)
 		x.size += int64(n)
 		_, _ = x.sum.Write(p[:n])
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			if err := x.endBlock(); err != nil {
 				return 0, err
 			}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -56,7 +57,7 @@ func readDirectory(ctx context.Context, s *sink, src *file, e zipEnd) ([]zipMemb
 			return nil, err
 		}
 		m, err := readCentral(in, s.x.policy.MaxPathBytes)
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil, refuse("", RuleZipDirectory, "the directory has fewer entries than declared")
 		}
 		if err != nil {
@@ -64,7 +65,7 @@ func readDirectory(ctx context.Context, s *sink, src *file, e zipEnd) ([]zipMemb
 		}
 		members = append(members, m)
 	}
-	if _, err := in.ReadByte(); err != io.EOF {
+	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
 		return nil, refuse("", RuleZipDirectory, "the directory has more than its declared entries")
 	}
 	return members, layOut(members, e.offset)

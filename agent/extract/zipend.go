@@ -3,6 +3,7 @@ package extract
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -34,7 +35,7 @@ type zipEnd struct {
 func (r *file) tail() ([]byte, int64, error) {
 	n := min(r.size, zipEndSize+zipCommentMost)
 	b := make([]byte, n)
-	if _, err := r.f.ReadAt(b, r.size-n); err != nil && err != io.EOF {
+	if _, err := r.f.ReadAt(b, r.size-n); err != nil && !errors.Is(err, io.EOF) {
 		return nil, 0, err
 	}
 	return b, r.size - n, nil

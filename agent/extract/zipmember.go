@@ -3,6 +3,7 @@ package extract
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -45,7 +46,7 @@ func (f *inflater) member(src *file, m *zipMember) ([]byte, error) {
 		return nil, refuse(m.name, RuleZipGap, fmt.Sprintf("%d bytes around a member of %d", m.span, m.size))
 	}
 	f.in = grow(f.in, m.span)
-	if _, err := src.f.ReadAt(f.in, m.offset); err != nil && (err != io.EOF || m.span > src.size-m.offset) {
+	if _, err := src.f.ReadAt(f.in, m.offset); err != nil && (!errors.Is(err, io.EOF) || m.span > src.size-m.offset) {
 		return nil, err
 	}
 	start, err := m.checkLocal(f.in)
@@ -87,7 +88,7 @@ func (m *zipMember) judge(out int64, err error, left int64) error {
 	switch {
 	case out > m.size:
 		return refuse(m.name, RuleZipSize, fmt.Sprintf("more than the declared %d bytes", m.size))
-	case err == nil || err == io.EOF:
+	case err == nil || errors.Is(err, io.EOF):
 		if out < m.size {
 			return refuse(m.name, RuleZipSize, fmt.Sprintf("%d bytes, %d declared", out, m.size))
 		}

@@ -42,7 +42,7 @@ func (g *Gzip) Read(p []byte) (int, error) {
 		if n > 0 {
 			return n, nil
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = g.end()
 		}
 		g.err = err
@@ -70,7 +70,7 @@ func (g *Gzip) begin() error {
 	h := header{in: g.in, sum: crc32.Update(0, crc32.IEEETable, []byte{first})}
 	magic := h.byte()
 	if g.count > 0 && (first != 0x1f || h.err != nil || magic != 0x8b) {
-		if h.err != nil && h.err != io.EOF {
+		if h.err != nil && !errors.Is(h.err, io.EOF) {
 			return h.err
 		}
 		return ErrTrailing
@@ -97,7 +97,7 @@ func (g *Gzip) begin() error {
 			return ErrHeader
 		}
 	}
-	if h.err == io.EOF {
+	if errors.Is(h.err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	g.body.Reset(g.in)
@@ -140,7 +140,7 @@ func (g *Gzip) padding() error {
 func (g *Gzip) end() error {
 	var tail [8]byte
 	if _, err := io.ReadFull(g.in, tail[:]); err != nil {
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return io.ErrUnexpectedEOF
 		}
 		return err

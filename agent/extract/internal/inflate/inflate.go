@@ -104,7 +104,7 @@ func (d *Reader) decode() {
 func (d *Reader) need(n uint) error {
 	for d.held < n {
 		b, err := d.in.ReadByte()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return io.ErrUnexpectedEOF
 		}
 		if err != nil {
@@ -192,7 +192,7 @@ func (d *Reader) stored() error {
 	n, err := d.in.Read(d.out[d.w:min(d.w+d.left, history+span)])
 	d.w += n
 	d.left -= n
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err
@@ -298,13 +298,13 @@ func (d *Reader) codes() error {
 			// Whole bytes that are held stay behind; they are in hold.
 			in.more()
 		}
-		if in.err != nil && in.err != io.EOF {
+		if in.err != nil && !errors.Is(in.err, io.EOF) {
 			return in.err
 		}
 		ended, err := d.turns()
 		if err != nil {
 			// Bits that are missing read as zeros and may be no code.
-			if left := int(d.held) - 8*(in.at-in.n); in.err == io.EOF && left < longest+5+longest+13 {
+			if left := int(d.held) - 8*(in.at-in.n); errors.Is(in.err, io.EOF) && left < longest+5+longest+13 {
 				return io.ErrUnexpectedEOF
 			}
 			return err
@@ -325,7 +325,7 @@ func (d *Reader) codes() error {
 		if d.w > len(d.out)-room {
 			return nil
 		}
-		if in.err == io.EOF && in.at > in.n+8 {
+		if errors.Is(in.err, io.EOF) && in.at > in.n+8 {
 			return io.ErrUnexpectedEOF
 		}
 	}
@@ -337,7 +337,7 @@ func (d *Reader) turns() (ended bool, err error) {
 	in, at, hold, held := d.in.buf, d.in.at, d.hold, d.held
 	out, w := d.out, d.w
 	inMost, outMost := d.in.n-reserve, len(out)-room
-	if d.in.err == io.EOF {
+	if errors.Is(d.in.err, io.EOF) {
 		inMost = d.in.n + 8
 	}
 	lengths, distances := &d.lengths, &d.distances
