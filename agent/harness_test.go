@@ -14,14 +14,14 @@ import (
 
 // bed is a run directory as a local runtime makes it.
 type bed struct {
-	t    *testing.T
+	t    testing.TB
 	work string
 	m    *wire.Manifest
 	opts agent.Options
 }
 
 // newBed prepares a run of the test scanner with the given verb.
-func newBed(t *testing.T, verb ...string) *bed {
+func newBed(t testing.TB, verb ...string) *bed {
 	t.Helper()
 	work := filepath.Join(t.TempDir(), "work")
 	if err := os.Mkdir(work, 0o700); err != nil {
@@ -159,7 +159,7 @@ func (b *bed) leftOver() []string {
 
 // openUp gives the directories back their rights before the test's end
 // removes them.
-func openUp(t *testing.T, root string) {
+func openUp(t testing.TB, root string) {
 	t.Helper()
 	t.Cleanup(func() {
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, _ error) error {
