@@ -46,8 +46,15 @@ func (s *Session) Check(ctx context.Context, spec Spec) report.Spec {
 		Verdict: end.verdict, Reason: oneLine(end.reason), Evidence: t.evidence,
 		Seconds: time.Since(started).Seconds(), Expected: s.expected(spec),
 	}
-	if result.Verdict == report.Pass {
+	switch result.Verdict {
+	case report.Pass:
 		result.Reason = ""
+	case report.NotRun:
+		result.Core = result.Core && !spec.HostMayLack
+	case report.NotClaimed:
+		// Doing without something that is not the core leaves the core whole.
+		missing, _ := t.unclaimed()
+		result.Core = slices.Contains(Core(), missing)
 	}
 	s.report.Specs = append(s.report.Specs, result)
 	if s.options.Log != nil {

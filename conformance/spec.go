@@ -60,13 +60,16 @@ type Spec struct {
 	Needs []Capability
 	// Control says what a runtime without walls makes of it.
 	Control Control
+	// HostMayLack says that a host may be without what the spec looks at, so
+	// that not running it there leaves nothing of the core unchecked.
+	HostMayLack bool
 
 	check func(*T)
 }
 
 // Core reports whether the spec is part of the core.
 func (s Spec) Core() bool {
-	return slices.ContainsFunc(s.Needs, func(c Capability) bool { return slices.Contains(Core(), c) })
+	return s.Group != Findings && slices.ContainsFunc(s.Needs, func(c Capability) bool { return slices.Contains(Core(), c) })
 }
 
 // Specs are all specs, by group and id.

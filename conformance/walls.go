@@ -20,13 +20,15 @@ type wall struct {
 	args func(*T) []string
 	// errnos are what every call must answer; empty for any refusal.
 	errnos []string
+	// hostMayLack is Spec.HostMayLack.
+	hostMayLack bool
 	// judge looks closer than "not achieved"; nil for that alone.
 	judge func(*T, attempt.Report)
 }
 
 func (w wall) spec() Spec {
 	return Spec{
-		ID: w.id, Group: Walled, Title: w.title, Why: w.why, Needs: []Capability{Walls}, Control: w.control,
+		ID: w.id, Group: Walled, Title: w.title, Why: w.why, Needs: []Capability{Walls}, Control: w.control, HostMayLack: w.hostMayLack,
 		check: w.check,
 	}
 }

@@ -37,7 +37,7 @@ func roomWalls() []wall {
 			why: "What can't be seen can't be signalled, traced or read."},
 		{id: "W61", title: "the worker's environment can't be read", verb: "secret-in-proc", control: Broken, args: func(t *T) []string { return t.s.plants.halves() },
 			why: "The worker holds the credentials that the whole design keeps out."},
-		{id: "W62", title: "shared memory of the host can't be attached", verb: "sysv-ipc", control: Broken, args: hostMemory,
+		{id: "W62", title: "shared memory of the host can't be attached", verb: "sysv-ipc", control: Broken, hostMayLack: true, args: hostMemory,
 			why: "System V IPC goes by number and past every file permission that a mount could take away."},
 		{id: "W63", title: "the room holds the scanner and the agent", verb: "inventory", control: Broken, judge: bareRoom,
 			why: "What an escaped scanner finds in the room is no shell, no interpreter and no worker."},
@@ -64,7 +64,7 @@ func networkWalls() []wall {
 	return []wall{
 		{id: "W70", title: "no TCP", verb: "connect-tcp", control: Broken, args: listener, judge: nobodyCame,
 			why: "A scanner without network reaches no listener on a routable address; a refusal would be a packet that arrived."},
-		{id: "W71", title: "no TCP over IPv6", verb: "connect-tcp", control: Broken, args: func(t *T) []string {
+		{id: "W71", title: "no TCP over IPv6", verb: "connect-tcp", control: Broken, hostMayLack: true, args: func(t *T) []string {
 			if t.s.plants.tcp6 == nil {
 				t.NotRun("this host has no IPv6 address but loopback and link-local")
 			}

@@ -17,7 +17,7 @@ func nameCases() []Case {
 		{ID: "E18", Name: `tar: C:\evil`, Why: "A drive with a backslash.", Archive: tar(file(`C:\evil`, "x")), Refused: "name-absolute"},
 		{ID: "E19", Name: `tar: a\..\..\evil`, Why: "A backslash is a separator to some readers and a letter to others.", Archive: tar(file(`a\..\..\evil`, "x")), Refused: "name-backslash"},
 		{ID: "E20", Name: `tar: \\host\share\evil`, Why: "A UNC name reaches over the network where it is understood.", Archive: tar(file(`\\host\share\evil`, "x")), Refused: "name-backslash"},
-		{ID: "E21", Name: "zip: ../evil", Why: "Zip Slip.", Archive: zip(member{name: "a.txt", body: "a"}, member{name: "../evil", body: "x"}), Refused: "name-traversal"},
+		{ID: "E21", Name: "zip: ../evil", Why: "The same escape in a zip, known as Zip Slip.", Archive: zip(member{name: "a.txt", body: "a"}, member{name: "../evil", body: "x"}), Refused: "name-traversal"},
 		{ID: "E22", Name: "zip: /etc/evil", Why: "Zip Slip from the root.", Archive: zip(member{name: "/etc/evil", body: "x"}), Refused: "name-absolute"},
 		{ID: "E23", Name: `zip: ..\evil`, Why: "Zip Slip for readers of backslashes.", Archive: zip(member{name: `..\evil`, body: "x"}), Refused: "name-backslash"},
 		{ID: "E24", Name: "zip: a NUL byte in a name", Why: "Readers in C stop at a NUL byte and see another name.", Archive: zip(member{name: "safe.txt\x00.exe", body: "x"}), Refused: "name-nul"},

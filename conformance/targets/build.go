@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -25,9 +26,44 @@ type Builder struct {
 	Source string
 	// Agent and Hostile, where set, are programs that need not be built.
 	Agent, Hostile string
+	// NoBuild takes from the cache what Prepare has put there, for users who
+	// have no Go or may not read its caches.
+	NoBuild bool
 
-	mu   sync.Mutex
-	done map[string]string
+	mu       sync.Mutex
+	done     map[string]string
+	variants [][]Edit
+}
+
+// variant remembers an edited agent that will be asked for.
+func (b *Builder) variant(edits []Edit) {
+	if len(edits) > 0 {
+		b.variants = append(b.variants, edits)
+	}
+}
+
+// Edits are all edits of the agent's source that mutants and broken rooms are
+// made with.
+func Edits(b *Builder) []Edit {
+	b.variants = nil
+	bwrapMutants(b)
+	return slices.Concat(append(b.variants, noFilter, wireNext)...)
+}
+
+// Prepare builds everything that the suite may ask for, and lets every user
+// read it.
+func (b *Builder) Prepare(ctx context.Context) error {
+	bwrapMutants(b)
+	for _, edits := range append(b.variants, noFilter, wireNext, nil) {
+		if _, err := b.AgentBinary(ctx, edits...); err != nil {
+			return err
+		}
+	}
+	if _, err := b.HostileBinary(ctx); err != nil {
+		return err
+	}
+	_, err := b.editor(ctx)
+	return err
 }
 
 // NewBuilder finds the module's source from where the command was started, and
@@ -41,7 +77,8 @@ func NewBuilder(ctx context.Context, source, cache string) (*Builder, error) {
 		cache = filepath.Join(user, "batlehub-sandbox", "conformance")
 	}
 	if source == "" {
-		out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module+"/conformance").Output()
+		cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module+"/conformance")
+		out, err := cmd.Output()
 		if err != nil {
 			return nil, fmt.Errorf("finding the source (start this inside the workspace, or give --source, or --agent and --hostile): %w", withStderr(err))
 		}
@@ -103,6 +140,12 @@ func (b *Builder) build(ctx context.Context, pkg, name string, edits []Edit) (st
 	if done, ok := b.done[out]; ok {
 		return done, nil
 	}
+	if b.NoBuild {
+		if _, err := os.Stat(out); err != nil {
+			return "", fmt.Errorf("%s is not in the cache (run with --prepare first): %w", filepath.Base(out), err)
+		}
+		return out, nil
+	}
 	args := []string{"build", "-trimpath", "-ldflags=-s -w", "-o", out}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
@@ -138,8 +181,12 @@ func (b *Builder) overlay(edits []Edit) (path, key string, err error) {
 		}
 		texts[file] = strings.Replace(texts[file], e.Old, e.New, 1)
 	}
+	// Printed maps are sorted by key, so that the key is the edits' alone.
 	sum := sha256.Sum256(fmt.Append(nil, texts))
 	key = "-" + hex.EncodeToString(sum[:6])
+	if b.NoBuild {
+		return "", key, nil
+	}
 	replace := map[string]string{}
 	for file, text := range texts {
 		edited := filepath.Join(b.Cache, "overlay"+key+"-"+filepath.Base(file))

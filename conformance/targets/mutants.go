@@ -77,6 +77,7 @@ const noNotes = `func (x *Extractor) note(entry, rule, action, detail string) {}
 func (x *Extractor) realNote(`
 
 func mutant(b *Builder, name, killer string, broken breakage) conformance.Mutant {
+	b.variant(broken.agent)
 	return conformance.Mutant{Name: name, Killer: killer, Make: func(context.Context) (*conformance.Target, error) {
 		t := bwrapWith(b, broken)
 		if killer == "W112" {

@@ -23,6 +23,7 @@ type flags struct {
 	agent, hostile, source, cache   string
 	gitleaks, packages              string
 	noWalls, mutants, list, verbose bool
+	prepare, noBuild                bool
 	slow                            float64
 	merge                           []string
 	command                         string
@@ -45,6 +46,8 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	set.StringVar(&f.gitleaks, "gitleaks", os.Getenv("SANDBOX_CONFORMANCE_GITLEAKS"), "the gitleaks program for group F")
 	set.StringVar(&f.packages, "packages", os.Getenv("SANDBOX_CONFORMANCE_PACKAGES"), "a directory of package files for group F")
 	set.Float64Var(&f.slow, "slow", 1, "multiply every bound by this, for slow runtimes or machines")
+	set.BoolVar(&f.prepare, "prepare", false, "build everything into the cache and check nothing")
+	set.BoolVar(&f.noBuild, "no-build", false, "take everything from a cache that --prepare has filled")
 	set.BoolVar(&f.list, "list", false, "print every spec and check nothing")
 	set.BoolVar(&f.verbose, "v", false, "print a line for each spec")
 	merged := set.Bool("merge", false, "write one report.html over the report.json files given as arguments")
@@ -61,7 +64,7 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	switch {
 	case set.NArg() > 0:
 		return nil, fmt.Errorf("unknown argument %q", set.Arg(0))
-	case f.list:
+	case f.list, f.prepare:
 	case (f.runtime == "") == (f.adapter == ""):
 		return nil, errors.New("give either --runtime or --adapter")
 	case f.slow <= 0:

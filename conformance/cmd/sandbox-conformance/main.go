@@ -63,6 +63,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitPass
 	case len(f.merge) > 0:
 		return merge(f, stdout, stderr)
+	case f.prepare:
+		return prepare(ctx, f, stdout, stderr)
 	}
 	r, err := check(ctx, f, stdout)
 	if err != nil {
@@ -98,7 +100,7 @@ func check(ctx context.Context, f *flags, stdout io.Writer) (*report.Report, err
 	if builder == nil {
 		builder = &targets.Builder{}
 	}
-	builder.Agent, builder.Hostile = f.agent, f.hostile
+	builder.Agent, builder.Hostile, builder.NoBuild = f.agent, f.hostile, f.noBuild
 	target, err := targetOf(ctx, f, builder)
 	if err != nil {
 		return nil, err
@@ -130,6 +132,20 @@ func check(ctx context.Context, f *flags, stdout io.Writer) (*report.Report, err
 	}
 	screen.end(r, filepath.Join(f.out, r.Target.Name))
 	return r, nil
+}
+
+// prepare fills the cache.
+func prepare(ctx context.Context, f *flags, stdout, stderr io.Writer) int {
+	builder, err := targets.NewBuilder(ctx, f.source, f.cache)
+	if err == nil {
+		err = builder.Prepare(ctx)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "sandbox-conformance: %v\n", err)
+		return exitBroken
+	}
+	fmt.Fprintln(stdout, builder.Cache)
+	return exitPass
 }
 
 func list(w io.Writer) {
