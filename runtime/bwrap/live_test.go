@@ -635,15 +635,15 @@ func TestAllOfThisHoldsForAnUnprivilegedUser(t *testing.T) {
 	}
 	copyFile(t, "testdata/argv-network-off.golden", filepath.Join(dir, "testdata", "argv-network-off.golden"))
 	copyFile(t, "testdata/argv-network-on.golden", filepath.Join(dir, "testdata", "argv-network-on.golden"))
-	cmd := exec.CommandContext(t.Context(), binary, "-test.v", "-test.timeout=120s")
+	cmd := exec.CommandContext(t.Context(), binary, "-test.v", "-test.timeout=300s")
 	cmd.Dir = dir
-	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=/usr/bin:/bin", roomsEnv + "=" + r.config.Rooms}
+	cmd.Env = []string{"HOME=" + home, "TMPDIR=" + home, "PATH=/usr/bin:/bin", roomsEnv + "=" + r.config.Rooms, testkit.AgentEnv + "=" + testkit.Agent(t)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user, Groups: []uint32{}}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	for _, must := range []string{"TestARunBringsTheAgentsAnswerBack", "TestAWorkerThatIsKilledAtAnyMomentLeavesNothing", "TestTheSandboxIsNeverTheHostsRoot"} {
+	for _, must := range []string{"TestARunBringsTheAgentsAnswerBack", "TestAPackageIsUnpackedInsideAndScanned", "TestAWorkerThatIsKilledAtAnyMomentLeavesNothing", "TestTheSandboxIsNeverTheHostsRoot"} {
 		if !bytes.Contains(out, []byte("--- PASS: "+must)) {
 			t.Errorf("%s did not pass:\n%s", must, out)
 		}
