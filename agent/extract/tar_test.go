@@ -1,6 +1,7 @@
 package extract_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -334,4 +335,22 @@ func TestEachLimitIsCheckedBeforeAnythingIsWritten(t *testing.T) {
 			policy: func(p *wire.ExtractPolicy) { p.MaxFileBytes = 3 }, rule: extract.RuleLimitFileBytes,
 		},
 	})
+}
+
+func TestACrowdOfClashingLongNamesIsNumberedInTurn(t *testing.T) {
+	stem := strings.Repeat("x", 250)
+	var headers []rawTar
+	const crowd = 900
+	for i := range crowd {
+		name := fmt.Sprintf("%s%03d", stem, i)
+		headers = append(headers, pax("path="+name), file("a", "1"), pax("path="+name), file("a", "2"))
+	}
+	r := newRoom(t, wire.DefaultExtractPolicy())
+	if err := r.unpack(tarOf(headers...), "pkg"); err != nil {
+		t.Fatal(err)
+	}
+	got := r.x.Report()
+	if got.Renamed != crowd || got.Files != 2*crowd || len(r.tree("pkg")) != 2*crowd {
+		t.Errorf("%d renamed, %d files, %d names", got.Renamed, got.Files, len(r.tree("pkg")))
+	}
 }

@@ -171,3 +171,25 @@ func TestTheFirstBadMemberOfAZipIsTheOneNamedEachTime(t *testing.T) {
 		}
 	}
 }
+
+func TestAReplacingZipIsTheSameHoweverItsWorkersRun(t *testing.T) {
+	var members []rawZip
+	for range 50 {
+		for _, content := range []string{"first", "second", "last"} {
+			members = append(members, rawZip{name: "a", content: strings.Repeat(content, 1000), method: 8})
+		}
+	}
+	members = append(members, rawZip{name: "b", content: "file"}, rawZip{name: "b/"}, rawZip{name: "b/c", content: "x"})
+	policy := wire.DefaultExtractPolicy()
+	policy.Duplicates = wire.ClashReplace
+	for range 10 {
+		r := newRoom(t, policy)
+		if err := r.unpack(zipOf(members...), "pkg"); err != nil {
+			t.Fatal(err)
+		}
+		compareTrees(t, r.tree("pkg"), map[string]string{"a": strings.Repeat("last", 1000), "b": "/", "b/c": "x"})
+		if got := r.x.Report(); got.Replaced != 150 {
+			t.Errorf("%d were replaced, want 150", got.Replaced)
+		}
+	}
+}
