@@ -119,6 +119,7 @@ func tarHeader(name string, size int) []byte {
 	copy(h[100:], "0000644\x000000000\x000000000\x00")
 	copy(h[124:], fmt.Sprintf("%011o\x00%011o\x00        0", size, 0))
 	copy(h[257:], "ustar\x0000")
+	copy(h[329:], "0000000\x000000000\x00")
 	sum := 0
 	for _, c := range h {
 		sum += int(c)

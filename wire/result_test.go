@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func encode(t *testing.T, r *Result, stdout string, sizes ...int64) []byte {
@@ -108,6 +110,9 @@ func member(t *testing.T, header tar.Header, data string) []byte {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	header.Size = int64(len(data))
+	if header.Typeflag != tar.TypeXGlobalHeader {
+		header.ModTime = time.Unix(0, 0)
+	}
 	if err := w.WriteHeader(&header); err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +123,21 @@ func member(t *testing.T, header tar.Header, data string) []byte {
 		t.Fatal(err)
 	}
 	return buf.Bytes()
+}
+
+// base256 rewrites a header's size in the form of GNU tar for huge files.
+func base256(member []byte) []byte {
+	b := bytes.Clone(member)
+	size := len(b) - tarBlock
+	copy(b[124:136], make([]byte, 12))
+	b[124], b[134], b[135] = 0x80, byte(size>>8), byte(size)
+	copy(b[148:156], "        ")
+	sum := 0
+	for _, c := range b[:tarBlock] {
+		sum += int(c)
+	}
+	copy(b[148:156], fmt.Sprintf("%06o\x00 ", sum))
+	return b
 }
 
 func TestAResultTarOfAnyOtherFormIsRefused(t *testing.T) {
@@ -131,26 +151,29 @@ func TestAResultTarOfAnyOtherFormIsRefused(t *testing.T) {
 		t.Fatalf("the test's own tar is refused: %v", err)
 	}
 	for name, b := range map[string][]byte{
-		"nothing":        {},
-		"zeros":          make([]byte, 4*tarBlock),
-		"noise":          bytes.Repeat([]byte("noise "), 1000),
-		"one member":     join(result, end),
-		"other order":    join(stdout, result, end),
-		"third member":   join(result, stdout, member(t, tar.Header{Name: "x", Mode: 0o644}, "x"), end),
-		"twice":          join(result, result, stdout, end),
-		"no end":         join(result, stdout),
-		"half an end":    join(result, stdout, end[:tarBlock]),
-		"data behind":    join(result, stdout, end, []byte("x")),
-		"cut in stdout":  join(result, stdout[:tarBlock+1]),
-		"cut in header":  join(result, stdout[:100]),
-		"long name":      join(member(t, tar.Header{Name: strings.Repeat("n", 200), Mode: 0o644, Format: tar.FormatPAX}, "x"), result, stdout, end),
-		"global header":  join(member(t, tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "x"}}, ""), result, stdout, end),
-		"another name":   join(member(t, tar.Header{Name: "./" + memberResult, Mode: 0o644}, string(document)), stdout, end),
-		"a directory":    join(member(t, tar.Header{Name: memberResult, Typeflag: tar.TypeDir, Mode: 0o755}, ""), stdout, end),
-		"a link":         join(member(t, tar.Header{Name: memberResult, Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd", Mode: 0o777}, ""), stdout, end),
-		"not JSON":       join(member(t, tar.Header{Name: memberResult, Mode: 0o644}, "x"), stdout, end),
-		"no seal":        join(member(t, tar.Header{Name: memberResult, Mode: 0o644}, `{"result":{}}`), stdout, end),
-		"unknown member": join(member(t, tar.Header{Name: memberResult, Mode: 0o644}, `{"seal":"","result":{},"x":1}`), stdout, end),
+		"nothing":         {},
+		"zeros":           make([]byte, 4*tarBlock),
+		"noise":           bytes.Repeat([]byte("noise "), 1000),
+		"one member":      join(result, end),
+		"other order":     join(stdout, result, end),
+		"third member":    join(result, stdout, member(t, tar.Header{Name: "x", Mode: 0o644}, "x"), end),
+		"twice":           join(result, result, stdout, end),
+		"no end":          join(result, stdout),
+		"half an end":     join(result, stdout, end[:tarBlock]),
+		"data behind":     join(result, stdout, end, []byte("x")),
+		"cut in stdout":   join(result, stdout[:tarBlock+1]),
+		"cut in header":   join(result, stdout[:100]),
+		"long name":       join(member(t, tar.Header{Name: strings.Repeat("n", 200), Mode: 0o644, Format: tar.FormatPAX}, "x"), result, stdout, end),
+		"global header":   join(member(t, tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "x"}}, ""), result, stdout, end),
+		"another name":    join(member(t, tar.Header{Name: "./" + memberResult, Mode: 0o644}, string(document)), stdout, end),
+		"a directory":     join(member(t, tar.Header{Name: memberResult, Typeflag: tar.TypeDir, Mode: 0o755}, ""), stdout, end),
+		"a link":          join(member(t, tar.Header{Name: memberResult, Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd", Mode: 0o777}, ""), stdout, end),
+		"another mode":    join(member(t, tar.Header{Name: memberResult, Mode: 0o755}, string(document)), stdout, end),
+		"an owner":        join(member(t, tar.Header{Name: memberResult, Mode: 0o644, Uid: 1}, string(document)), stdout, end),
+		"size in base256": join(base256(result), stdout, end),
+		"not JSON":        join(member(t, tar.Header{Name: memberResult, Mode: 0o644}, "x"), stdout, end),
+		"no seal":         join(member(t, tar.Header{Name: memberResult, Mode: 0o644}, `{"result":{}}`), stdout, end),
+		"unknown member":  join(member(t, tar.Header{Name: memberResult, Mode: 0o644}, `{"seal":"","result":{},"x":1}`), stdout, end),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r, _, err := DecodeResult(b, sampleKey); !errors.Is(err, ErrResult) {

@@ -1,14 +1,11 @@
 package wire
 
 import (
-	"archive/tar"
 	"bytes"
 	"crypto/hmac"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"time"
 )
 
 // The members of a result tar, in their order.
@@ -30,25 +27,16 @@ func EncodeResult(r *Result, stdout []byte, key SealKey, sizes []int64) (b []byt
 		return nil, -1, err
 	}
 	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
 	for _, m := range []struct {
 		name string
 		data []byte
 	}{{memberResult, document}, {memberStdout, stdout}} {
-		header := &tar.Header{
-			Typeflag: tar.TypeReg, Name: m.name, Size: int64(len(m.data)),
-			Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR,
-		}
-		if err := w.WriteHeader(header); err != nil {
-			return nil, -1, fmt.Errorf("%w: %w", ErrResult, err)
-		}
-		if _, err := w.Write(m.data); err != nil {
-			return nil, -1, fmt.Errorf("%w: %w", ErrResult, err)
-		}
+		header := ustarHeader(m.name, len(m.data))
+		buf.Write(header[:])
+		buf.Write(m.data)
+		buf.Write(make([]byte, padded(len(m.data))-len(m.data)))
 	}
-	if err := w.Close(); err != nil {
-		return nil, -1, fmt.Errorf("%w: %w", ErrResult, err)
-	}
+	buf.Write(make([]byte, 2*tarBlock))
 	return pad(buf.Bytes(), sizes)
 }
 
@@ -104,15 +92,14 @@ func decodeBody(body []byte) (*Result, error) {
 	return r, r.validate()
 }
 
-// resultReader reads the one form of tar that EncodeResult writes. A general
-// reader would accept extended headers, sparse maps and links, none of which
-// has a place here.
+// resultReader takes a result tar apart, in the one form that EncodeResult
+// writes.
 type resultReader struct {
 	b   []byte
 	err error
 }
 
-func (r *resultReader) member(name string, limit int64) []byte {
+func (r *resultReader) member(name string, limit int) []byte {
 	if r.err != nil {
 		return nil
 	}
@@ -120,25 +107,25 @@ func (r *resultReader) member(name string, limit int64) []byte {
 		r.err = fmt.Errorf("member %q is missing", name)
 		return nil
 	}
-	header, err := tar.NewReader(io.LimitReader(bytes.NewReader(r.b), tarBlock)).Next()
+	size, ok := ustarSize(r.b, name)
 	switch {
-	case err != nil:
-		r.err = fmt.Errorf("member %q: %w", name, err)
-	case header.Name != name || header.Typeflag != tar.TypeReg || header.Linkname != "" || len(header.PAXRecords) > 0:
-		r.err = fmt.Errorf("member %.64q of type %q, want the file %q", header.Name, header.Typeflag, name)
-	case header.Size < 0 || header.Size > limit:
-		r.err = fmt.Errorf("member %q has %d bytes, want at most %d", name, header.Size, limit)
-	case tarBlock+header.Size > int64(len(r.b)):
+	case !ok:
+		r.err = fmt.Errorf("a header of %.64q, want the file %q", bytes.TrimRight(r.b[:100], "\x00"), name)
+	case size > limit:
+		r.err = fmt.Errorf("member %q has %d bytes, want at most %d", name, size, limit)
+	case tarBlock+padded(size) > len(r.b):
 		r.err = fmt.Errorf("member %q is cut short", name)
 	}
 	if r.err != nil {
 		return nil
 	}
-	data := r.b[tarBlock : tarBlock+header.Size]
-	padded := (header.Size + tarBlock - 1) / tarBlock * tarBlock
-	r.b = r.b[min(tarBlock+padded, int64(len(r.b))):]
+	data := r.b[tarBlock : tarBlock+size]
+	r.b = r.b[tarBlock+padded(size):]
 	return data
 }
+
+// padded is n rounded up to whole blocks.
+func padded(n int) int { return (n + tarBlock - 1) / tarBlock * tarBlock }
 
 // end takes the end marker and any padding behind it.
 func (r *resultReader) end() error {
