@@ -74,7 +74,7 @@ func sameFindings(t *T, pkg []byte) sandbox.RunOutput {
 	}
 	t.Cleanup(func() { t.Expect(reference.Close()).To(gomega.Succeed()) })
 	spec := func(program string) sandbox.RunSpec {
-		s := t.Spec(program, "dir", "pkg", "--no-banner", "--log-level", "error", "--report-format", "json", "--report-path", "/dev/stdout", "--exit-code", "9")
+		s := t.Spec(program, "dir", "pkg", "--no-banner", "--log-level", "error", "--report-format", "json", "--report-path", "-", "--exit-code", "9")
 		s.Limits.AddressSpaceMB = wire.AddressSpaceOff
 		s.Bundle.Artifact = newBlob(pkg)
 		s.Bundle.Entries = []wire.Entry{artifactEntry("pkg", wire.Archive, len(pkg))}

@@ -14,7 +14,7 @@ import (
 
 // moments are when a signal comes, counted from the start: before the program
 // listens, while it probes, between the two, and while the scanner runs.
-var moments = []time.Duration{0, 3, 10, 30, 60, 100, 150, 200, 300, 450, 700, 1000}
+var moments = []time.Duration{0, 5, 20, 60, 120, 200, 350, 800}
 
 // A signal at any moment leaves no process and no directory a second later.
 func TestASignalAtAnyMomentLeavesNothingBehind(t *testing.T) {
