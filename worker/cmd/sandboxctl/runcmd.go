@@ -262,8 +262,10 @@ func runError(err error) error {
 	return err
 }
 
+// writeReport writes what the agent reported. A run without a result has no
+// report, and leaves no file that could be taken for one.
 func (a *app) writeReport(path string, out sandbox.RunOutput) error {
-	if path == "" {
+	if path == "" || out.Result.Wire == 0 {
 		return nil
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o666)
