@@ -205,14 +205,15 @@ func (t *T) leftovers(before map[string]bool) []string {
 
 // eventually asks until the answer is yes or the bound is over.
 func (s *Session) eventually(ask func() bool) bool {
-	for end := time.Now().Add(s.options.Bounds.Settle); ; time.Sleep(5 * time.Millisecond) {
-		if ask() {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
+	end := time.After(s.options.Bounds.Settle)
+	for !ask() {
+		select {
+		case <-end:
+			return ask()
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
+	return true
 }
 
 // alive finds the processes of this session's hostile program on the host,

@@ -20,10 +20,14 @@ import (
 func probeSpecs() []Spec {
 	needs := []Capability{Probe}
 	specs := []Spec{
-		{ID: "P01", Group: Probing, Title: "a good room passes", Needs: needs, check: goodRoom,
-			Why: "Every assertion is made and held, in order, and the room's commands are named with the digests that they have."},
-		{ID: "P02", Group: Probing, Title: "a probe that is cancelled says so", Needs: needs, check: cancelledProbe,
-			Why: "A probe that could not be carried out says nothing about the walls, and must not look as if it did."},
+		{
+			ID: "P01", Group: Probing, Title: "a good room passes", Needs: needs, check: goodRoom,
+			Why: "Every assertion is made and held, in order, and the room's commands are named with the digests that they have.",
+		},
+		{
+			ID: "P02", Group: Probing, Title: "a probe that is cancelled says so", Needs: needs, check: cancelledProbe,
+			Why: "A probe that could not be carried out says nothing about the walls, and must not look as if it did.",
+		},
 	}
 	for i, id := range wire.Assertions {
 		specs = append(specs, Spec{

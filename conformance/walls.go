@@ -65,84 +65,144 @@ var eperm = []string{"EPERM"}
 // filterWalls are kept by the agent's filter, under every runtime.
 func filterWalls() []wall {
 	return []wall{
-		{id: "W01", title: "no new user namespace", verb: "unshare-user", errnos: eperm,
-			why: "A user namespace gives a process capabilities over much of the kernel that it could not reach before, so unshare refuses one."},
-		{id: "W02", title: "no new namespace of any kind", verb: "unshare-each", errnos: eperm,
-			why: "Each kind of namespace opens code of the kernel that was written for administrators."},
-		{id: "W03", title: "clone makes no namespace", verb: "clone-newuser", errnos: eperm,
-			why: "clone takes the same flags as unshare and has to be looked at by flag, for processes are made with it."},
-		{id: "W04", title: "clone3 is not there", verb: "clone3", errnos: []string{"ENOSYS"},
-			why: "clone3 keeps its flags in memory, where no filter sees them; ENOSYS alone makes libraries fall back on clone."},
-		{id: "W05", title: "no entering of namespaces", verb: "setns", errnos: []string{"EPERM", "EACCES", "ENOENT", "ESRCH"},
-			why: "setns would lead into another process's view of the machine."},
-		{id: "W06", title: "nothing is mounted", verb: "mount", errnos: eperm,
-			why: "A mount changes what every path means."},
-		{id: "W07", title: "nothing is mounted through the new API", verb: "mount-new-api", errnos: eperm,
-			why: "fsopen and its kin mount without mount(2) and are forgotten by filters that are older than they are (CVE-2021-41133)."},
-		{id: "W08", title: "nothing is unmounted", verb: "umount", errnos: eperm,
-			why: "What a mount covers was covered for a reason."},
-		{id: "W09", title: "no chroot", verb: "chroot",
-			why: "A process that may chroot can walk out of a root it was put into."},
-		{id: "W10", title: "no pivot_root", verb: "pivot-root", errnos: eperm,
-			why: "pivot_root is how one leaves the tree one was given."},
-		{id: "W11", title: "the host name stays", verb: "sethostname", control: Either,
-			why: "A name is configuration, and setting it takes a capability that nothing inside may hold."},
-		{id: "W12", title: "the agent can't be traced", verb: "ptrace-agent", errnos: eperm,
-			why: "Who traces the agent writes the result."},
-		{id: "W13", title: "the agent's memory can't be copied", verb: "process-vm-agent", errnos: eperm,
-			why: "The agent's memory holds the key that the result is sealed with."},
-		{id: "W14", title: "no keyrings", verb: "keyring", errnos: eperm,
-			why: "Keys are shared by uid and not by namespace: a way to talk between sandboxes."},
+		{
+			id: "W01", title: "no new user namespace", verb: "unshare-user", errnos: eperm,
+			why: "A user namespace gives a process capabilities over much of the kernel that it could not reach before, so unshare refuses one.",
+		},
+		{
+			id: "W02", title: "no new namespace of any kind", verb: "unshare-each", errnos: eperm,
+			why: "Each kind of namespace opens code of the kernel that was written for administrators.",
+		},
+		{
+			id: "W03", title: "clone makes no namespace", verb: "clone-newuser", errnos: eperm,
+			why: "clone takes the same flags as unshare and has to be looked at by flag, for processes are made with it.",
+		},
+		{
+			id: "W04", title: "clone3 is not there", verb: "clone3", errnos: []string{"ENOSYS"},
+			why: "clone3 keeps its flags in memory, where no filter sees them; ENOSYS alone makes libraries fall back on clone.",
+		},
+		{
+			id: "W05", title: "no entering of namespaces", verb: "setns", errnos: []string{"EPERM", "EACCES", "ENOENT", "ESRCH"},
+			why: "setns would lead into another process's view of the machine.",
+		},
+		{
+			id: "W06", title: "nothing is mounted", verb: "mount", errnos: eperm,
+			why: "A mount changes what every path means.",
+		},
+		{
+			id: "W07", title: "nothing is mounted through the new API", verb: "mount-new-api", errnos: eperm,
+			why: "fsopen and its kin mount without mount(2) and are forgotten by filters that are older than they are (CVE-2021-41133).",
+		},
+		{
+			id: "W08", title: "nothing is unmounted", verb: "umount", errnos: eperm,
+			why: "What a mount covers was covered for a reason.",
+		},
+		{
+			id: "W09", title: "no chroot", verb: "chroot",
+			why: "A process that may chroot can walk out of a root it was put into.",
+		},
+		{
+			id: "W10", title: "no pivot_root", verb: "pivot-root", errnos: eperm,
+			why: "pivot_root is how one leaves the tree one was given.",
+		},
+		{
+			id: "W11", title: "the host name stays", verb: "sethostname", control: Either,
+			why: "A name is configuration, and setting it takes a capability that nothing inside may hold.",
+		},
+		{
+			id: "W12", title: "the agent can't be traced", verb: "ptrace-agent", errnos: eperm,
+			why: "Who traces the agent writes the result.",
+		},
+		{
+			id: "W13", title: "the agent's memory can't be copied", verb: "process-vm-agent", errnos: eperm,
+			why: "The agent's memory holds the key that the result is sealed with.",
+		},
+		{
+			id: "W14", title: "no keyrings", verb: "keyring", errnos: eperm,
+			why: "Keys are shared by uid and not by namespace: a way to talk between sandboxes.",
+		},
 		{id: "W15", title: "no BPF", verb: "bpf", errnos: eperm, why: "BPF is a compiler in the kernel, and was the way in more than once."},
-		{id: "W16", title: "no io_uring", verb: "io-uring", errnos: eperm,
-			why: "io_uring does what the filter forbids without making the calls; EPERM is the answer that programs fall back on."},
+		{
+			id: "W16", title: "no io_uring", verb: "io-uring", errnos: eperm,
+			why: "io_uring does what the filter forbids without making the calls; EPERM is the answer that programs fall back on.",
+		},
 		{id: "W17", title: "no userfaultfd", verb: "userfaultfd", errnos: eperm, why: "userfaultfd stops the kernel where an exploit needs it to."},
 		{id: "W18", title: "no performance counters", verb: "perf-event", errnos: eperm, why: "perf_event_open watches other processes and is a large part of the kernel to reach."},
-		{id: "W19", title: "no 32-bit gate", verb: "int80", errnos: []string{"EPERM", "ENOSYS", "SIGSEGV"},
-			why: "The i386 gate has numbers of its own, which a filter that does not look at the architecture lets through."},
+		{
+			id: "W19", title: "no 32-bit gate", verb: "int80", errnos: []string{"EPERM", "ENOSYS", "SIGSEGV"},
+			why: "The i386 gate has numbers of its own, which a filter that does not look at the architecture lets through.",
+		},
 		{id: "W20", title: "no x32 calls", verb: "x32", errnos: []string{"EPERM", "ENOSYS"}, why: "x32 numbers are the native ones with a bit set, which a filter by number does not match."},
-		{id: "W21", title: "no typing into a terminal", verb: "tiocsti", errnos: eperm,
-			why: "TIOCSTI puts characters into the terminal that the worker was started from (CVE-2017-5226)."},
+		{
+			id: "W21", title: "no typing into a terminal", verb: "tiocsti", errnos: eperm,
+			why: "TIOCSTI puts characters into the terminal that the worker was started from (CVE-2017-5226).",
+		},
 		{id: "W22", title: "no typing into a console", verb: "tioclinux", errnos: eperm, why: "TIOCLINUX pastes into a console, as TIOCSTI types (CVE-2023-28100)."},
 		{id: "W23", title: "address randomisation stays", verb: "personality", errnos: eperm, why: "personality switches off what makes exploits hard; the values that libc uses are another spec."},
-		{id: "W24", title: "nothing that administers the machine", verb: "kernel-calls", errnos: []string{"EPERM", "ENOSYS"},
-			why: "Modules, kexec, reboot, swap, accounting, raw I/O and handles of files are nobody's business inside."},
-		{id: "W25", title: "calls that do not exist yet are not there", verb: "unknown-syscalls",
-			why: "A list of what is denied ages: a number above what it knows answers ENOSYS, as on the kernel that it was made for."},
+		{
+			id: "W24", title: "nothing that administers the machine", verb: "kernel-calls", errnos: []string{"EPERM", "ENOSYS"},
+			why: "Modules, kexec, reboot, swap, accounting, raw I/O and handles of files are nobody's business inside.",
+		},
+		{
+			id: "W25", title: "calls that do not exist yet are not there", verb: "unknown-syscalls",
+			why: "A list of what is denied ages: a number above what it knows answers ENOSYS, as on the kernel that it was made for.",
+		},
 		{id: "W26", title: "no device nodes are made", verb: "mknod", why: "A device node in a writable place is the device."},
 		{id: "W27", title: "no packet sockets", verb: "packet", why: "AF_PACKET reads and writes what is on the wire."},
 		{id: "W28", title: "no vsock", verb: "vsock", why: "AF_VSOCK reaches the hypervisor's side past every network wall."},
 		{id: "W29", title: "no kernel crypto sockets", verb: "alg", why: "AF_ALG wrote into the page cache of files that were mounted read-only (CVE-2026-31431)."},
 		{id: "W30", title: "a socket's family is compared as the kernel does", verb: "socket-high-bits", why: "The kernel reads 32 bits of the family; a filter that compares 64 is walked around (CVE-2019-7303)."},
 		{id: "W31", title: "a program that the scanner wrote is behind the same walls", verb: "exec-in-work", why: "The filter is inherited, whatever is executed."},
-		{id: "W32", title: "filter and no_new_privs are on", verb: "status", judge: filterIsOn,
-			why: "Both are read from the scanner's own status, so that none is believed to be on because it was asked for."},
-		{id: "W33", title: "the limits are as asked", verb: "status", judge: limitsAreSet,
-			why: "Address space, CPU time, core files, file size and descriptors have one meaning under every runtime."},
-		{id: "W34", title: "limits can't be raised", verb: "rlimits-raise", control: Either,
-			why: "A limit that its holder can raise is none."},
+		{
+			id: "W32", title: "filter and no_new_privs are on", verb: "status", judge: filterIsOn,
+			why: "Both are read from the scanner's own status, so that none is believed to be on because it was asked for.",
+		},
+		{
+			id: "W33", title: "the limits are as asked", verb: "status", judge: limitsAreSet,
+			why: "Address space, CPU time, core files, file size and descriptors have one meaning under every runtime.",
+		},
+		{
+			id: "W34", title: "limits can't be raised", verb: "rlimits-raise", control: Either,
+			why: "A limit that its holder can raise is none.",
+		},
 	}
 }
 
 // agentWalls keep the agent, which shares the scanner's uid, out of its reach.
 func agentWalls() []wall {
 	return []wall{
-		{id: "W35", title: "no process's memory can be opened", verb: "mem-agent", control: Broken,
-			why: "/proc/<pid>/mem is ptrace by another name, and the filter can't see it: only an undumpable agent is safe from its own uid."},
-		{id: "W36", title: "what /proc tells of the agent is closed", verb: "proc-agent", control: BrokenAsRoot,
-			why: "Its environment, maps, descriptors and directories are of use to nobody but an attacker."},
-		{id: "W37", title: "no URL can be found", verb: "urls", control: Broken,
-			why: "What the agent was given is consumed before the scanner starts; what is left of value in argv, memory or files is nothing."},
-		{id: "W38", title: "the agent's program can't be changed", verb: "overwrite-agent", control: BrokenAsRoot,
-			why: "The next run would execute it."},
-		{id: "W39", title: "signals do not move the agent", verb: "signal-agent", control: Broken,
-			why: "A scanner may signal its own uid; the agent survives every signal there is and still delivers the result."},
-		{id: "W40", title: "only the sandbox's own processes are there", verb: "processes", control: Broken, judge: fewProcesses,
-			why: "In the room there are the agent, the scanner and what the scanner started."},
-		{id: "W41", title: "no descriptor is inherited", verb: "descriptors", judge: threeDescriptors,
-			why: "A descriptor of the worker's, or a standard input that somebody feeds, would be a channel through the wall."},
-		{id: "W42", title: "the agent's own files are gone", verb: "leftovers",
-			why: "The manifest holds the key and the inputs' places: both are gone before the scanner starts."},
+		{
+			id: "W35", title: "no process's memory can be opened", verb: "mem-agent", control: Broken,
+			why: "/proc/<pid>/mem is ptrace by another name, and the filter can't see it: only an undumpable agent is safe from its own uid.",
+		},
+		{
+			id: "W36", title: "what /proc tells of the agent is closed", verb: "proc-agent", control: BrokenAsRoot,
+			why: "Its environment, maps, descriptors and directories are of use to nobody but an attacker.",
+		},
+		{
+			id: "W37", title: "no URL can be found", verb: "urls", control: Broken,
+			why: "What the agent was given is consumed before the scanner starts; what is left of value in argv, memory or files is nothing.",
+		},
+		{
+			id: "W38", title: "the agent's program can't be changed", verb: "overwrite-agent", control: BrokenAsRoot,
+			why: "The next run would execute it.",
+		},
+		{
+			id: "W39", title: "signals do not move the agent", verb: "signal-agent", control: Broken,
+			why: "A scanner may signal its own uid; the agent survives every signal there is and still delivers the result.",
+		},
+		{
+			id: "W40", title: "only the sandbox's own processes are there", verb: "processes", control: Broken, judge: fewProcesses,
+			why: "In the room there are the agent, the scanner and what the scanner started.",
+		},
+		{
+			id: "W41", title: "no descriptor is inherited", verb: "descriptors", judge: threeDescriptors,
+			why: "A descriptor of the worker's, or a standard input that somebody feeds, would be a channel through the wall.",
+		},
+		{
+			id: "W42", title: "the agent's own files are gone", verb: "leftovers",
+			why: "The manifest holds the key and the inputs' places: both are gone before the scanner starts.",
+		},
 	}
 }
 

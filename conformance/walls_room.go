@@ -16,34 +16,58 @@ import (
 // roomWalls are what the runtime builds around the scanner.
 func roomWalls() []wall {
 	return []wall{
-		{id: "W50", title: "nobody inside is root", verb: "status", control: BrokenAsRoot, judge: nobodyIsRoot,
-			why: "Neither uid 0 nor a capability, effective or to be had, is inside."},
+		{
+			id: "W50", title: "nobody inside is root", verb: "status", control: BrokenAsRoot, judge: nobodyIsRoot,
+			why: "Neither uid 0 nor a capability, effective or to be had, is inside.",
+		},
 		{id: "W51", title: "nobody becomes root", verb: "become-root", control: BrokenAsRoot, why: "No call and no set-id program gives uid 0."},
-		{id: "W52", title: "set-id bits mean nothing", verb: "set-id", control: Either, judge: notAsRoot,
-			why: "The writable place is nosuid and the scanner has no_new_privs."},
-		{id: "W53", title: "one place is writable", verb: "writable", control: Broken,
-			why: "What is outside the work directory can't be changed, and so nothing of a run stays."},
-		{id: "W54", title: "the root is read-only", verb: "mounts", control: Broken, judge: readOnlyRoot,
-			why: "The scanner's own tree is shared by all its runs."},
-		{id: "W55", title: "the work directory is nosuid and nodev", verb: "mounts", control: Either, judge: workFlags,
-			why: "What an archive puts there is neither privileged nor a device."},
+		{
+			id: "W52", title: "set-id bits mean nothing", verb: "set-id", control: Either, judge: notAsRoot,
+			why: "The writable place is nosuid and the scanner has no_new_privs.",
+		},
+		{
+			id: "W53", title: "one place is writable", verb: "writable", control: Broken,
+			why: "What is outside the work directory can't be changed, and so nothing of a run stays.",
+		},
+		{
+			id: "W54", title: "the root is read-only", verb: "mounts", control: Broken, judge: readOnlyRoot,
+			why: "The scanner's own tree is shared by all its runs.",
+		},
+		{
+			id: "W55", title: "the work directory is nosuid and nodev", verb: "mounts", control: Either, judge: workFlags,
+			why: "What an archive puts there is neither privileged nor a device.",
+		},
 		{id: "W56", title: "no devices", verb: "devices", control: BrokenAsRoot, why: "Beyond null, zero, full, random and terminals of its own, no device may be opened."},
-		{id: "W57", title: "the kernel's knobs are closed", verb: "proc-writes", control: BrokenAsRoot,
-			why: "core_pattern and its kin run programs on the host as root."},
+		{
+			id: "W57", title: "the kernel's knobs are closed", verb: "proc-writes", control: BrokenAsRoot,
+			why: "core_pattern and its kin run programs on the host as root.",
+		},
 		{id: "W58", title: "the kernel's memory is closed", verb: "kernel-memory", control: BrokenAsRoot, why: "Memory and addresses of the kernel are what an exploit is made from."},
-		{id: "W59", title: "a file of the host can't be read", verb: "read-file", control: Broken, args: hostFile,
-			why: "A world-readable file of the host is not in the room, by whatever path."},
-		{id: "W60", title: "a process of the host can't be seen", verb: "signal-pid", control: Broken, args: hostProcess,
-			why: "What can't be seen can't be signalled, traced or read."},
-		{id: "W61", title: "the worker's environment can't be read", verb: "secret-in-proc", control: Broken, args: func(t *T) []string { return t.s.plants.halves() },
-			why: "The worker holds the credentials that the whole design keeps out."},
-		{id: "W62", title: "shared memory of the host can't be attached", verb: "sysv-ipc", control: Broken, hostMayLack: true, args: hostMemory,
-			why: "System V IPC goes by number and past every file permission that a mount could take away."},
-		{id: "W63", title: "the room holds the scanner and the agent", verb: "inventory", control: Broken, judge: bareRoom,
-			why: "What an escaped scanner finds in the room is no shell, no interpreter and no worker."},
+		{
+			id: "W59", title: "a file of the host can't be read", verb: "read-file", control: Broken, args: hostFile,
+			why: "A world-readable file of the host is not in the room, by whatever path.",
+		},
+		{
+			id: "W60", title: "a process of the host can't be seen", verb: "signal-pid", control: Broken, args: hostProcess,
+			why: "What can't be seen can't be signalled, traced or read.",
+		},
+		{
+			id: "W61", title: "the worker's environment can't be read", verb: "secret-in-proc", control: Broken, args: func(t *T) []string { return t.s.plants.halves() },
+			why: "The worker holds the credentials that the whole design keeps out.",
+		},
+		{
+			id: "W62", title: "shared memory of the host can't be attached", verb: "sysv-ipc", control: Broken, hostMayLack: true, args: hostMemory,
+			why: "System V IPC goes by number and past every file permission that a mount could take away.",
+		},
+		{
+			id: "W63", title: "the room holds the scanner and the agent", verb: "inventory", control: Broken, judge: bareRoom,
+			why: "What an escaped scanner finds in the room is no shell, no interpreter and no worker.",
+		},
 		{id: "W64", title: "no credential is in reach", verb: "credentials", control: Either, why: "Tokens, keys and sockets of engines lie at well-known places."},
-		{id: "W65", title: "the host name is not the host's", verb: "namespace-links", control: Broken, judge: ownNames,
-			why: "Each kind of namespace is the sandbox's own; the host's name is one thing that would tell."},
+		{
+			id: "W65", title: "the host name is not the host's", verb: "namespace-links", control: Broken, judge: ownNames,
+			why: "Each kind of namespace is the sandbox's own; the host's name is one thing that would tell.",
+		},
 		{id: "W66", title: "the clock can't be moved", verb: "clock", control: Either, why: "The clock is the whole machine's."},
 		{id: "W67", title: "priority can't be raised", verb: "priority", control: Either, why: "A scanner that gets ahead of the worker, or out of the way of the out-of-memory killer, hurts its neighbours."},
 	}
@@ -62,8 +86,10 @@ func networkWalls() []wall {
 		return []string{t.s.plants.udp.LocalAddr().String()}
 	}
 	return []wall{
-		{id: "W70", title: "no TCP", verb: "connect-tcp", control: Broken, args: listener, judge: nobodyCame,
-			why: "A scanner without network reaches no listener on a routable address; a refusal would be a packet that arrived."},
+		{
+			id: "W70", title: "no TCP", verb: "connect-tcp", control: Broken, args: listener, judge: nobodyCame,
+			why: "A scanner without network reaches no listener on a routable address; a refusal would be a packet that arrived.",
+		},
 		{id: "W71", title: "no TCP over IPv6", verb: "connect-tcp", control: Broken, hostMayLack: true, args: func(t *T) []string {
 			if t.s.plants.tcp6 == nil {
 				t.NotRun("this host has no IPv6 address but loopback and link-local")

@@ -115,7 +115,7 @@ func (r *Runtime) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOut
 		if err != nil {
 			return sandbox.RunOutput{}, r.named(&sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeFetch, Err: err}, spec)
 		}
-		defer os.Remove(file)
+		defer func() { _ = os.Remove(file) }()
 		request.Artifact, request.ArtifactSize = file, spec.Bundle.Artifact.Size()
 	}
 	var answer RunAnswer
@@ -130,7 +130,7 @@ func (r *Runtime) spool(ctx context.Context, a sandbox.Artifact) (string, error)
 	if err != nil {
 		return "", err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	out, err := os.CreateTemp(r.setup.Dir, "artifact-")
 	if err != nil {
 		return "", err

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/bzip2"
 	"compress/gzip"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ func TestTheHonestTarsAreReadByAnotherReader(t *testing.T) {
 		files := 0
 		for r := stdtar.NewReader(open(c.Archive())); ; {
 			h, err := r.Next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

@@ -28,6 +28,7 @@ func dir(name string) entry        { return entry{name: name, kind: '5'} }
 func symlink(name, target string) entry {
 	return entry{name: name, kind: '2', link: target}
 }
+
 func hardlink(name, target string) entry {
 	return entry{name: name, kind: '1', link: target}
 }

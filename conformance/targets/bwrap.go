@@ -191,7 +191,7 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func RunAsWorker(ctx context.Context, dir string, argv []string) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	_, err = r.Run(ctx, workerSpec(argv))
 	return err
 }

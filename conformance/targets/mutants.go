@@ -159,7 +159,7 @@ func (o *optimist) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOu
 	out, err := o.Runtime.Run(ctx, spec)
 	if err != nil {
 		clean := 0
-		return sandbox.RunOutput{Status: &clean}, nil
+		return sandbox.RunOutput{Status: &clean}, nil //nolint:nilerr // this is what is wrong with it
 	}
 	return out, nil
 }

@@ -2,6 +2,8 @@ package targets
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -39,7 +41,7 @@ func newNone(_ context.Context, s conformance.Setup) (sandbox.Runtime, error) {
 func leftIn(name string) func(conformance.Setup) ([]string, error) {
 	return func(s conformance.Setup) ([]string, error) {
 		entries, err := os.ReadDir(filepath.Join(s.Dir, name))
-		if os.IsNotExist(err) {
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
 		}
 		var list []string

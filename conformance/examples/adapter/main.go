@@ -71,7 +71,7 @@ func verb(ctx context.Context, args []string, in io.Reader) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer runtime.Close()
+	defer func() { _ = runtime.Close() }()
 	switch args[0] {
 	case "run":
 		return run(ctx, runtime, in)

@@ -28,7 +28,7 @@ func init() {
 		"daemon-and-hang": func(r *attempt.Report, args []string) {
 			daemon(r, args)
 			signal.Ignore()
-			time.Sleep(time.Minute)
+			stay(time.Minute)
 		},
 	})
 }
@@ -54,7 +54,7 @@ func daemon(r *attempt.Report, args []string) {
 // ignoreAll is such a child: it ignores every signal it can, for a minute.
 func ignoreAll(_ *attempt.Report, _ []string) {
 	signal.Ignore()
-	time.Sleep(time.Minute)
+	stay(time.Minute)
 	os.Exit(0)
 }
 

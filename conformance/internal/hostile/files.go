@@ -127,7 +127,7 @@ func find(r *attempt.Report, args []string) {
 		if time.Now().After(end) {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
+		stay(20 * time.Millisecond)
 	}
 }
 
@@ -157,7 +157,7 @@ func hold(r *attempt.Report, args []string) {
 		return
 	}
 	r.From = bootNanos()
-	time.Sleep(duration(args[1]))
+	stay(duration(args[1]))
 	r.Achieved = true
 }
 
@@ -186,7 +186,7 @@ func tree(r *attempt.Report, args []string) {
 		if err != nil {
 			return
 		}
-		n := attempt.Node{Path: rel, Mode: st.Mode & 0o7777, Size: st.Size, Links: uint64(st.Nlink)}
+		n := attempt.Node{Path: rel, Mode: st.Mode & 0o7777, Size: st.Size, Links: linksOf(st)}
 		switch st.Mode & unix.S_IFMT {
 		case unix.S_IFREG:
 			n.Type = "file"

@@ -17,7 +17,7 @@ import (
 func init() {
 	register(map[string]verb{
 		"fork-bomb":     forkBomb,
-		"sleeper":       func(_ *attempt.Report, args []string) { time.Sleep(duration(args[0])) },
+		"sleeper":       func(_ *attempt.Report, args []string) { stay(duration(args[0])) },
 		"stand-in":      func(*attempt.Report, []string) { _, _ = io.Copy(io.Discard, os.Stdin); os.Exit(0) },
 		"memory":        memory,
 		"disk":          disk,
@@ -190,7 +190,7 @@ func hang(r *attempt.Report, args []string) {
 	if len(args) > 0 && duration(args[0]) > 0 {
 		limit = duration(args[0])
 	}
-	time.Sleep(limit)
+	stay(limit)
 	r.Achieved = true
 }
 
@@ -202,7 +202,7 @@ func threads(r *attempt.Report, _ []string) {
 		go func() {
 			runtime.LockOSThread()
 			done <- unix.Gettid()
-			time.Sleep(10 * time.Millisecond)
+			stay(10 * time.Millisecond)
 		}()
 	}
 	ids := map[int]bool{}
@@ -217,7 +217,7 @@ func exit(_ *attempt.Report, args []string) { os.Exit(atoi(args[0])) }
 func killSelf(_ *attempt.Report, args []string) {
 	_ = raw(unix.SYS_TGKILL, uintptr(os.Getpid()), uintptr(os.Getpid()), uintptr(atoi(args[0])))
 	_ = unix.Kill(os.Getpid(), unix.Signal(atoi(args[0])))
-	time.Sleep(10 * time.Second)
+	stay(10 * time.Second)
 }
 
 // printArgs prints its arguments to stdout and the first also to stderr.
@@ -261,6 +261,6 @@ func closeStdout(_ *attempt.Report, args []string) {
 	fmt.Println("before")
 	_ = unix.Close(1)
 	_ = unix.Close(2)
-	time.Sleep(duration(args[0]))
+	stay(duration(args[0]))
 	os.Exit(5)
 }

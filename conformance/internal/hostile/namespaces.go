@@ -37,8 +37,12 @@ var kinds = []struct {
 	name string
 	flag uintptr
 }{
-	{"mount", unix.CLONE_NEWNS}, {"uts", unix.CLONE_NEWUTS}, {"ipc", unix.CLONE_NEWIPC},
-	{"net", unix.CLONE_NEWNET}, {"pid", unix.CLONE_NEWPID}, {"cgroup", unix.CLONE_NEWCGROUP},
+	{"mount", unix.CLONE_NEWNS},
+	{"uts", unix.CLONE_NEWUTS},
+	{"ipc", unix.CLONE_NEWIPC},
+	{"net", unix.CLONE_NEWNET},
+	{"pid", unix.CLONE_NEWPID},
+	{"cgroup", unix.CLONE_NEWCGROUP},
 	{"time", unix.CLONE_NEWTIME},
 }
 

@@ -119,7 +119,7 @@ func ping(ip net.IP, kind int) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	to := &unix.SockaddrInet4{Addr: [4]byte(ip)}
 	echo := []byte{8, 0, 0xf7, 0xff, 0, 0, 0, 0}
 	if err := unix.Sendto(fd, echo, 0, to); err != nil {
@@ -209,7 +209,7 @@ func netlinkUse(r *attempt.Report, _ []string) {
 		got(r, "netlink socket", err)
 		return
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	// RTM_NEWLINK with NLM_F_REQUEST|NLM_F_ACK and index 2^30: it names no
 	// interface, so that nothing changes; the wall answers before that is seen.
 	message := make([]byte, 32)
@@ -237,7 +237,7 @@ func listen(r *attempt.Report, _ []string) {
 		r.Errno = errnoName(err)
 		return
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	var inner attempt.Report
 	interfaces(&inner, nil)
 	r.Achieved, r.Detail = inner.Achieved, inner.Detail

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/batleforc/batlehub-sandbox/conformance"
+	"github.com/batleforc/batlehub-sandbox/conformance/report"
+)
+
+func TestAWrongCommandLineIsSaidSo(t *testing.T) {
+	for _, args := range [][]string{
+		{},
+		{"--runtime", "bwrap", "--adapter", "x"},
+		{"--no-such-flag"},
+		{"--runtime", "none", "stray"},
+		{"--merge"},
+		{"--runtime", "none", "--slow", "0"},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), args, &out, &errs); code != exitUsage {
+			t.Errorf("%q exited %d", args, code)
+		}
+		if errs.Len() == 0 {
+			t.Errorf("%q was refused without a word", args)
+		}
+	}
+}
+
+func TestAnUnknownRuntimeIsNoVerdict(t *testing.T) {
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"--runtime", "chroot", "--agent", "a", "--hostile", "h", "--cache", t.TempDir(), "--source", "."}, &out, &errs)
+	if code != exitBroken || !strings.Contains(errs.String(), `"chroot"`) {
+		t.Errorf("exited %d: %s", code, errs.String())
+	}
+}
+
+func TestListNamesEverySpec(t *testing.T) {
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"--list"}, &out, &errs); code != exitPass {
+		t.Fatalf("exited %d: %s", code, errs.String())
+	}
+	for _, s := range conformance.Specs() {
+		if !strings.Contains(out.String(), s.ID+" ") {
+			t.Errorf("%s is not listed", s.ID)
+		}
+	}
+}
+
+func TestTheStatusSaysWhatTheVerdictIs(t *testing.T) {
+	for want, r := range map[int]*report.Report{
+		exitPass:    {Verdict: report.Pass},
+		exitFail:    {Verdict: report.Fail},
+		exitBroken:  {Verdict: report.Error},
+		exitPartial: {Verdict: report.Partial},
+	} {
+		if got := status(r); got != want {
+			t.Errorf("%s exits %d, want %d", r.Verdict, got, want)
+		}
+	}
+	if got := status(&report.Report{Verdict: report.Fail, Control: &report.Control{Held: true}}); got != exitPass {
+		t.Errorf("a negative control that held exits %d", got)
+	}
+	if got := status(&report.Report{Verdict: report.Fail, Control: &report.Control{}}); got != exitFail {
+		t.Errorf("a negative control that did not hold exits %d", got)
+	}
+	if got := status(&report.Report{Verdict: report.Error, Control: &report.Control{Held: true}}); got != exitBroken {
+		t.Errorf("a suite that broke exits %d", got)
+	}
+}
+
+func TestSeveralReportsBecomeOnePage(t *testing.T) {
+	dir := t.TempDir()
+	var args []string
+	for _, name := range []string{"one", "two"} {
+		r := &report.Report{SpecVersion: "1", Target: report.Target{Name: name}, Specs: []report.Spec{{ID: "C01", Group: "C", Verdict: report.Pass}}}
+		b, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, name+".json")
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, file)
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), append([]string{"--out", dir, "--merge"}, args...), &out, &errs); code != exitPass {
+		t.Fatalf("exited %d: %s", code, errs.String())
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
+	if err != nil || !strings.Contains(string(page), "<th>one</th><th>two</th>") {
+		t.Errorf("the page: %v", err)
+	}
+}
+
+func TestTheScreenSaysWhatWasNotRunAndWhy(t *testing.T) {
+	var out bytes.Buffer
+	r := &report.Report{Verdict: report.Pass, Specs: []report.Spec{
+		{ID: "C01", Group: "C", Verdict: report.Pass},
+		{ID: "F01", Group: "F", Verdict: report.NotRun, Reason: "no scanner"},
+		{ID: "F02", Group: "F", Verdict: report.NotRun, Reason: "no scanner"},
+	}, Mutants: []report.Mutant{{Killed: true}, {}}}
+	newScreen(&out, &flags{}).end(r, "somewhere")
+	for _, want := range []string{"C contract   1 pass", "F findings   2 not run", "not run: F01 F02: no scanner", "mutants      1 of 2 killed", "verdict: pass"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the screen lacks %q:\n%s", want, out.String())
+		}
+	}
+}
