@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -106,6 +107,7 @@ func helperExtract(args []string) error {
 		return err
 	}
 	defer src.Close()
+	debug.SetGCPercent(50) // as the agent does
 	policy := wire.DefaultExtractPolicy()
 	policy.MaxBytes, policy.MaxFileBytes = 4<<30, 4<<30
 	return extract.New(root, policy).Archive(context.Background(), "bench", src, wire.RelPath{}, nil)
