@@ -24,6 +24,7 @@ type flags struct {
 	gitleaks, packages              string
 	noWalls, mutants, list, verbose bool
 	prepare, noBuild                bool
+	bench                           int
 	slow                            float64
 	merge                           []string
 	command                         string
@@ -48,6 +49,7 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	set.Float64Var(&f.slow, "slow", 1, "multiply every bound by this, for slow runtimes or machines")
 	set.BoolVar(&f.prepare, "prepare", false, "build everything into the cache and check nothing")
 	set.BoolVar(&f.noBuild, "no-build", false, "take everything from a cache that --prepare has filled")
+	set.IntVar(&f.bench, "bench", 0, "measure so many runs of each kind instead of checking")
 	set.BoolVar(&f.list, "list", false, "print every spec and check nothing")
 	set.BoolVar(&f.verbose, "v", false, "print a line for each spec")
 	merged := set.Bool("merge", false, "write one report.html over the report.json files given as arguments")

@@ -63,6 +63,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitPass
 	case len(f.merge) > 0:
 		return merge(f, stdout, stderr)
+	case f.bench > 0:
+		return bench(ctx, f, stdout, stderr)
 	case f.prepare:
 		return prepare(ctx, f, stdout, stderr)
 	}
@@ -92,10 +94,11 @@ func status(r *report.Report) int {
 	return exitFail
 }
 
-func check(ctx context.Context, f *flags, stdout io.Writer) (*report.Report, error) {
+// open makes the target and the session of a command line.
+func open(ctx context.Context, f *flags, screen *screen) (*conformance.Session, *conformance.Target, error) {
 	builder, err := targets.NewBuilder(ctx, f.source, f.cache)
 	if err != nil && (f.agent == "" || f.hostile == "") {
-		return nil, err
+		return nil, nil, err
 	}
 	if builder == nil {
 		builder = &targets.Builder{}
@@ -103,15 +106,20 @@ func check(ctx context.Context, f *flags, stdout io.Writer) (*report.Report, err
 	builder.Agent, builder.Hostile, builder.NoBuild = f.agent, f.hostile, f.noBuild
 	target, err := targetOf(ctx, f, builder)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	options, err := optionsOf(ctx, f, builder)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	screen := newScreen(stdout, f)
 	options.Log = screen.spec
 	session, err := conformance.Open(ctx, target, options)
+	return session, target, err
+}
+
+func check(ctx context.Context, f *flags, stdout io.Writer) (*report.Report, error) {
+	screen := newScreen(stdout, f)
+	session, target, err := open(ctx, f, screen)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +140,31 @@ func check(ctx context.Context, f *flags, stdout io.Writer) (*report.Report, err
 	}
 	screen.end(r, filepath.Join(f.out, r.Target.Name))
 	return r, nil
+}
+
+// bench measures instead of checking.
+func bench(ctx context.Context, f *flags, stdout, stderr io.Writer) int {
+	session, _, err := open(ctx, f, newScreen(stdout, f))
+	if err != nil {
+		fmt.Fprintf(stderr, "sandbox-conformance: %v\n", err)
+		return exitBroken
+	}
+	list, err := session.Bench(ctx, f.bench)
+	r := session.Report()
+	err = errors.Join(err, session.Close())
+	name := ""
+	if err == nil {
+		name, err = report.WriteBench(f.out, r.Target, r.Host, list)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "sandbox-conformance: %v\n", err)
+		return exitBroken
+	}
+	for _, b := range list {
+		fmt.Fprintf(stdout, "%-22s min %.1f ms, p50 %.1f ms, p95 %.1f ms, max %.1f ms over %d runs\n", b.Name, b.MinMS, b.P50MS, b.P95MS, b.MaxMS, b.Runs)
+	}
+	fmt.Fprintln(stdout, name)
+	return exitPass
 }
 
 // prepare fills the cache.
