@@ -32,7 +32,7 @@ func archive(data []byte) bool {
 func unpack(data []byte, nested []wire.Nested) bool {
 	dir, err := os.MkdirTemp("", "fuzz-")
 	must(err)
-	defer os.RemoveAll(dir)
+	defer func() { must(os.RemoveAll(dir)) }()
 	must(os.WriteFile(filepath.Join(dir, "canary"), []byte("alive"), 0o600))
 	must(os.WriteFile(filepath.Join(dir, "archive"), data, 0o600))
 	must(os.Mkdir(filepath.Join(dir, "root"), 0o700))

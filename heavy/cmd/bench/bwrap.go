@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,7 +18,7 @@ import (
 // bwrapRun compares a whole run (run directory, copy, agent, extraction, gate,
 // launch stage, scanner, sealed result read back, clean-up) with the same bwrap
 // command line and a static no-op in the agent's place.
-func bwrapRun(ctx context.Context, b *bench) (result, error) {
+func bwrapRun(ctx context.Context, b *bench) (r result, err error) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		return result{}, fmt.Errorf("%w: no bwrap on this host", errMissing)
 	}
@@ -25,7 +26,7 @@ func bwrapRun(ctx context.Context, b *bench) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	defer rt.Close()
+	defer func() { err = errors.Join(err, rt.Close()) }()
 	archive, err := smallArchive(b.dir)
 	if err != nil {
 		return result{}, err

@@ -46,22 +46,22 @@ type rival struct {
 
 // extraction compares a process of ours that only extracts with the fastest
 // rival there is.
-func extraction(ctx context.Context, b *bench, archive string, goal float64, rivals []rival) (result, error) {
-	defer os.Remove(archive)
+func extraction(ctx context.Context, b *bench, archive string, goal float64, rivals []rival) (r result, err error) {
+	defer func() { err = errors.Join(err, os.Remove(archive)) }()
 	var best *result
-	for _, r := range rivals {
-		if _, err := exec.LookPath(r.argv("")[0]); err != nil {
+	for _, other := range rivals {
+		if _, err := exec.LookPath(other.argv("")[0]); err != nil {
 			continue
 		}
 		ours, theirs, err := pair(max(b.rounds/2, 5),
 			func() (time.Duration, error) { return intoFresh(ctx, b, oursArgv(archive)) },
-			func() (time.Duration, error) { return intoFresh(ctx, b, r.argv) })
+			func() (time.Duration, error) { return intoFresh(ctx, b, other.argv) })
 		if err != nil {
 			return result{}, err
 		}
 		next := result{
 			A:     sideOf("ours", strings.Join(oursArgv(archive)("DIR"), " "), ours),
-			B:     sideOf(r.label, strings.Join(r.argv("DIR"), " "), theirs),
+			B:     sideOf(other.label, strings.Join(other.argv("DIR"), " "), theirs),
 			Value: by(ours, theirs, ratio), Unit: "of its wall time", Goal: fmt.Sprintf("at most %.2f", goal),
 		}
 		next.Met = next.Value <= goal

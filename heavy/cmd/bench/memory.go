@@ -19,7 +19,7 @@ import (
 
 // agentMemory compares the peak resident size of the agent, which fetches and
 // unpacks 500 MiB inside bwrap, with GNU tar's and its gzip's.
-func agentMemory(ctx context.Context, b *bench) (result, error) {
+func agentMemory(ctx context.Context, b *bench) (r result, err error) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		return result{}, fmt.Errorf("%w: no bwrap on this host", errMissing)
 	}
@@ -27,7 +27,7 @@ func agentMemory(ctx context.Context, b *bench) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	defer os.Remove(archive)
+	defer func() { err = errors.Join(err, os.Remove(archive)) }()
 	ours, command, err := agentPeak(ctx, b, archive)
 	if err != nil {
 		return result{}, err
@@ -36,7 +36,7 @@ func agentMemory(ctx context.Context, b *bench) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	argv := []string{"tar", "-xzf", archive, "-C", dir}
 	theirs, err := peak(ctx, argv)
 	if err != nil {
