@@ -93,6 +93,9 @@ func (*Runtime) Name() string { return Name }
 
 // Run implements sandbox.Runtime.
 func (r *Runtime) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOutput, error) {
+	if fault := bundle.RefuseImage(spec.Image); fault != nil {
+		return sandbox.RunOutput{}, named(fault, spec.Label)
+	}
 	ran, fault := r.run(ctx, spec, bundle.Manifest(spec, r.config.Canaries))
 	if fault != nil {
 		return sandbox.RunOutput{}, named(fault, spec.Label)

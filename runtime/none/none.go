@@ -64,6 +64,9 @@ func (*Runtime) Name() string { return Name }
 // and Network changes nothing; and no limit on processes, which would count
 // every process of this user.
 func (r *Runtime) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOutput, error) {
+	if fault := bundle.RefuseImage(spec.Image); fault != nil {
+		return sandbox.RunOutput{}, r.name(fault, spec)
+	}
 	ctx, done, err := r.runs.Begin(ctx)
 	if err != nil {
 		return sandbox.RunOutput{}, r.name(&sandbox.Error{Kind: sandbox.Cancelled, Err: err}, spec)
