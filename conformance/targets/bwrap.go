@@ -58,7 +58,7 @@ func bwrapWith(b *Builder, broken breakage) *conformance.Target {
 	return &conformance.Target{
 		Name: bwrap.Name,
 		Capabilities: []conformance.Capability{
-			conformance.Results, conformance.Timeouts, conformance.Walls, conformance.Sweep, conformance.Network, conformance.Probe,
+			conformance.Results, conformance.Timeouts, conformance.Walls, conformance.Sweep, conformance.Network, conformance.Probe, conformance.ProcessWall,
 		},
 		Versions: map[string]string{},
 		Scanner:  scanner,
