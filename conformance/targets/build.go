@@ -101,7 +101,8 @@ func withStderr(err error) error {
 // Edit is one replacement in one source file. The text has to be there exactly
 // once, or the program that is meant to be broken would not be.
 type Edit struct {
-	// File is below the workspace's root.
+	// File is below the workspace's root; with a "*" in it, the one file of
+	// that pattern which has the text.
 	File string
 	Old  string
 	New  string
@@ -161,6 +162,38 @@ func (b *Builder) build(ctx context.Context, pkg, name string, edits []Edit) (st
 	return out, nil
 }
 
+// edit makes one edit in texts, which has the files that were edited before.
+func (b *Builder) edit(texts map[string]string, e Edit) error {
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(b.Source), e.File))
+	if err != nil {
+		return fmt.Errorf("editing %s: %w", e.File, err)
+	}
+	times, where := 0, ""
+	for _, file := range files {
+		text, ok := texts[file]
+		if !ok {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				return fmt.Errorf("editing %s: %w", e.File, err)
+			}
+			text = string(content)
+		}
+		if n := strings.Count(text, e.Old); n > 0 && !strings.HasSuffix(file, "_test.go") {
+			times += n
+			where = file
+			e.New = strings.Replace(text, e.Old, e.New, 1)
+		}
+	}
+	if times != 1 {
+		return fmt.Errorf("editing %s: %q is there %d times, want once", e.File, e.Old, times)
+	}
+	texts[where] = e.New
+	return nil
+}
+
+// Fits reports whether an edit can be made in the source as it is.
+func (b *Builder) Fits(e Edit) error { return b.edit(map[string]string{}, e) }
+
 // overlay writes the edited files and the map that puts them in the place of
 // the real ones. The key names the edits.
 func (b *Builder) overlay(edits []Edit) (path, key string, err error) {
@@ -169,18 +202,9 @@ func (b *Builder) overlay(edits []Edit) (path, key string, err error) {
 	}
 	texts := map[string]string{}
 	for _, e := range edits {
-		file := filepath.Join(filepath.Dir(b.Source), e.File)
-		if _, ok := texts[file]; !ok {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				return "", "", fmt.Errorf("editing %s: %w", e.File, err)
-			}
-			texts[file] = string(content)
+		if err := b.edit(texts, e); err != nil {
+			return "", "", err
 		}
-		if n := strings.Count(texts[file], e.Old); n != 1 {
-			return "", "", fmt.Errorf("editing %s: %q is there %d times, want once", e.File, e.Old, n)
-		}
-		texts[file] = strings.Replace(texts[file], e.Old, e.New, 1)
 	}
 	// Printed maps are sorted by key, so that the key is the edits' alone.
 	sum := sha256.Sum256(fmt.Append(nil, texts))

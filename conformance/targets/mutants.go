@@ -50,7 +50,7 @@ func bwrapMutants(b *Builder) []conformance.Mutant {
 		agent("the agent sets no limit on file size", "W103", Edit{"agent/internal/launch/stage/limits.go", "{unix.RLIMIT_FSIZE, job.FileSize, 0},", "{unix.RLIMIT_FSIZE, -1 + 0*job.FileSize, 0},"}),
 		agent("the agent sets no limit on processes", "W107", Edit{"agent/internal/launch/stage/limits.go", "{unix.RLIMIT_NPROC, job.Processes, 0},", "{unix.RLIMIT_NPROC, -1 + 0*job.Processes, 0},"}),
 		agent("the agent follows what stands at the result's place", "W93", Edit{"agent/internal/collect/place.go", "func (p *Place) Write(b []byte) error {", followPlace}),
-		agent("the agent passes its environment on", "C09", Edit{"agent/internal/launch/stage/scanner.go", "env := []string{\"HOME=\" + job.Home, \"PATH=\" + job.Path}", "env := []string{\"HOME=\" + job.Home, \"PATH=\" + job.Path, \"LEAKED=1\"}"}),
+		agent("the agent passes its environment on", "C09", Edit{"agent/internal/launch/stage/*.go", "\"HOME=\" + job.Home, \"PATH=\" + job.Path}", "\"HOME=\" + job.Home, \"PATH=\" + job.Path, \"LEAKED=1\"}"}),
 		agent("the agent lets symbolic links lead out", "E33", Edit{"agent/extract/links.go", "func (t *tree) leadsOut(l *link) bool {", "func (t *tree) leadsOut(l *link) bool {\n\tif true {\n\t\treturn false\n\t}"}),
 		agent("the agent writes no note of duplicates", "E59", Edit{"agent/extract/report.go", "func (x *Extractor) note(", noNotes}),
 		{Name: "an error of the runtime is an answer", Killer: "C13", Make: wrapped(b, func(r sandbox.Runtime) sandbox.Runtime { return &optimist{r} })},
