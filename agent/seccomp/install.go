@@ -20,21 +20,30 @@ const instructionSize = 8
 // on an architecture without a filter. The caller owns the copy.
 func Program() []byte { return append([]byte(nil), program...) }
 
-// Install puts the filter on every thread of the calling process, for good,
-// and on whatever it executes. no_new_privs must be set on the process, or the
-// kernel answers EACCES.
-func Install() error {
+// Filter is the filter as the kernel takes it. Whoever passes it to the kernel
+// keeps it reachable until then.
+func Filter() (unix.SockFprog, error) {
 	if len(program) == 0 {
-		return fmt.Errorf("%w: %s", ErrNoProgram, runtime.GOARCH)
+		return unix.SockFprog{}, fmt.Errorf("%w: %s", ErrNoProgram, runtime.GOARCH)
 	}
 	// A string's bytes may stand anywhere, and the kernel wants a
 	// pointer it can read as instructions.
 	instructions := make([]unix.SockFilter, len(program)/instructionSize)
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&instructions[0])), len(program)), program)
-	prog := unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]}
+	return unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]}, nil
+}
+
+// Install puts the filter on every thread of the calling process, for good,
+// and on whatever it executes. no_new_privs must be set on the process, or the
+// kernel answers EACCES.
+func Install() error {
+	prog, err := Filter()
+	if err != nil {
+		return err
+	}
 	thread, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
 		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
-	runtime.KeepAlive(instructions)
+	runtime.KeepAlive(prog)
 	switch {
 	case errno != 0:
 		return fmt.Errorf("installing the seccomp filter: %w", errno)

@@ -23,7 +23,7 @@ const roomRootsCap = 4 << 20
 // trusted returns the authorities of the room, or those compiled in where it
 // has none. The standard library's own look-up is not used, because two
 // variables of the environment redirect it. It happens on the first https
-// request and not before: the launch stage must not pay for it.
+// request and not before: a run without one must not pay for it.
 var trusted = sync.OnceValues(func() (*x509.CertPool, error) {
 	for _, name := range roomRoots {
 		if pool := poolOf(name); pool != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -62,18 +63,17 @@ func Start(spec Spec) (*Process, error) {
 	defer stdin.Close()
 	job := jobOf(spec, program)
 	stdio := [3]uintptr{stdin.Fd(), spec.Stdout.Fd(), spec.Stderr.Fd()}
-	var p *Process
-	var first stage.Record
+	start := startKept
 	if spec.Namespace && reap.IsInit() {
-		p, first, err = startHere(job, stdio)
-	} else {
-		p, first, err = startKept(job, stdio)
+		start = startHere
+	}
+	p, err := start(job, stdio)
+	runtime.KeepAlive(spec)
+	if failure, ok := errors.AsType[*stage.Failure](err); ok {
+		return nil, explain(failure, program, spec.Dir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("starting the launch stage: %w", err)
-	}
-	if first.Kind == stage.Failed {
-		return nil, explain(first, program, spec.Dir)
+		return nil, fmt.Errorf("starting the scanner: %w", err)
 	}
 	return p, nil
 }
@@ -118,45 +118,37 @@ func emptyInput() (*os.File, error) {
 }
 
 // startHere is for pid 1: the scanner is its own child.
-func startHere(job stage.Job, stdio [3]uintptr) (*Process, stage.Record, error) {
-	report, pid, err := stage.Spawn(stage.MarkerScanner, job.Args(), stdio)
+func startHere(job stage.Job, stdio [3]uintptr) (*Process, error) {
+	pid, err := stage.Start(job, stdio)
 	if err != nil {
-		return nil, stage.Record{}, err
+		return nil, err
 	}
-	defer report.Close()
-	p := &Process{pid: pid}
-	r, err := stage.ReadRecord(report)
-	if errors.Is(err, errClosed) {
-		return p, stage.Record{Kind: stage.Runs}, nil
-	}
-	p.Kill()
-	_, _ = p.Wait()
-	return nil, r, err
+	return &Process{pid: pid}, nil
 }
 
 // startKept is for every other program: the scanner is a keeper's child.
-func startKept(job stage.Job, stdio [3]uintptr) (*Process, stage.Record, error) {
+func startKept(job stage.Job, stdio [3]uintptr) (*Process, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, stage.Record{}, err
+		return nil, err
 	}
 	defer read.Close()
-	report, pid, err := stage.Spawn(stage.MarkerKeeper, job.Args(), stdio, read.Fd())
+	report, pid, err := stage.StartKeeper(job, stdio, read)
 	if err != nil {
 		write.Close()
-		return nil, stage.Record{}, err
+		return nil, err
 	}
 	p := &Process{pid: pid, report: report, lifeline: write}
 	r, err := stage.ReadRecord(report)
 	if err == nil && r.Kind == stage.Runs {
-		return p, r, nil
+		return p, nil
 	}
 	p.Kill()
 	_ = p.collectKeeper()
 	if err != nil {
-		err = fmt.Errorf("the keeper said nothing: %w", err)
+		return nil, fmt.Errorf("the keeper said nothing: %w", err)
 	}
-	return nil, r, err
+	return nil, &stage.Failure{Step: r.Step, Errno: r.Errno}
 }
 
 // Kill ends the scanner and everything it started. Wait tells when that is

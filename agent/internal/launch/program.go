@@ -3,7 +3,6 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,9 +18,6 @@ var (
 	ErrNotFound      = errors.New("the program does not exist")
 	ErrNotExecutable = errors.New("the program can't be executed")
 )
-
-// errClosed is the end of a stage's records: its descriptor closed on execve.
-var errClosed = io.EOF
 
 // lookUp finds the file to execute as a shell would: a name with a slash is a
 // path, relative to dir, and any other is looked for on path.
@@ -49,11 +45,11 @@ func lookUp(name, dir, path string) (string, error) {
 	return "", fmt.Errorf("looking for %.253q on %s: %w", name, path, seen)
 }
 
-// explain turns a stage's failed step into an error. What execve says is
-// ambiguous, so the file is looked at.
-func explain(r stage.Record, program, dir string) error {
+// explain turns a failed step into an error. What execve says is ambiguous, so
+// the file is looked at.
+func explain(r *stage.Failure, program, dir string) error {
 	if r.Step != stage.StepExec {
-		return fmt.Errorf("%s: %w", r.Step, r.Errno)
+		return r
 	}
 	file := program
 	if !filepath.IsAbs(file) {

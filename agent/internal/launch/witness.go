@@ -31,8 +31,8 @@ type WitnessReport struct {
 	UID int
 }
 
-// Witness starts this program's executable again as a witness, behind no new
-// privileges and the filter, and returns what it saw.
+// Witness starts this program's executable again as a witness, just as a scanner
+// is started, and returns what it saw.
 func Witness(ctx context.Context) (WitnessReport, error) {
 	report, err := witness(ctx)
 	if err != nil {
@@ -53,21 +53,18 @@ func witness(ctx context.Context) (WitnessReport, error) {
 		return WitnessReport{}, err
 	}
 	defer null.Close()
-	records, pid, err := stage.Spawn(stage.MarkerWitness, nil, [3]uintptr{null.Fd(), write.Fd(), null.Fd()})
+	job := jobOf(Spec{Argv: []string{stage.MarkerWitness}, Dir: "."}, stage.Executable)
+	pid, err := stage.Start(job, [3]uintptr{null.Fd(), write.Fd(), null.Fd()})
 	write.Close()
 	if err != nil {
 		return WitnessReport{}, err
 	}
-	defer records.Close()
 	killed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		_ = unix.Kill(pid, unix.SIGKILL)
 		close(killed)
 	})
 	said, err := io.ReadAll(io.LimitReader(read, 64<<10))
-	if r, e := stage.ReadRecord(records); e == nil {
-		err = fmt.Errorf("%s: %w", r.Step, r.Errno)
-	}
 	if !stop() {
 		// The pid must not be waited for, and given away, before the kill.
 		<-killed

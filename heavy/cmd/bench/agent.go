@@ -25,8 +25,11 @@ func agentSize(_ context.Context, b *bench) (result, error) {
 	}, nil
 }
 
-// launchStage compares the start of the agent's executable, which is what the
-// launch stage costs, with the start of an empty static Go program.
+// launchStage compares the start of the agent's executable as a stage with the
+// start of an empty static Go program. A run without walls pays for it, where
+// a keeper stands between the worker and the scanner. A run under bwrap has no
+// stage: its agent, which is pid 1, makes the scanner's process itself, and
+// bwrap-run measures that.
 func launchStage(ctx context.Context, b *bench) (result, error) {
 	empty := filepath.Join(b.dir, "empty")
 	if err := lab.Build(ctx, empty, "github.com/batleforc/batlehub-sandbox/heavy/cmd/empty"); err != nil {
@@ -44,20 +47,20 @@ func launchStage(ctx context.Context, b *bench) (result, error) {
 	}
 	value := by(ours, theirs, ratio)
 	return result{
-		A:     sideOf("launch stage", b.agent+" under the stage's name", ours),
+		A:     sideOf("keeper stage", b.agent+" under the keeper's name", ours),
 		B:     sideOf("empty Go program", empty, theirs),
 		Value: value, Unit: "times its start", Goal: "under 2", Met: value < 2,
 	}, nil
 }
 
 // stageMarker is the argv[0] by which the agent's executable knows that it is
-// the launch stage (agent/internal/launch/stage).
-const stageMarker = "batlehub-sandbox: scanner"
+// a keeper (agent/internal/launch/stage).
+const stageMarker = "batlehub-sandbox: keeper"
 
-// stageFailed is the status of a stage that was given nothing to become.
+// stageFailed is the status of a keeper that was given nothing to keep.
 const stageFailed = 126
 
-// stageCommand starts the stage without a scanner: it comes up, finds nothing
+// stageCommand starts the keeper without a scanner: it comes up, finds nothing
 // to do and ends, which is what its start costs.
 func stageCommand(agent string) (func(context.Context) (time.Duration, error), error) {
 	if _, err := os.Stat(agent); err != nil {
@@ -70,7 +73,7 @@ func stageCommand(agent string) (func(context.Context) (time.Duration, error), e
 		err := c.Run()
 		took := time.Since(start)
 		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != stageFailed {
-			return 0, fmt.Errorf("the launch stage ended with %w, want status %d", err, stageFailed)
+			return 0, fmt.Errorf("the keeper ended with %w, want status %d", err, stageFailed)
 		}
 		return took, nil
 	}, nil

@@ -16,7 +16,7 @@ import (
 )
 
 // bwrapRun compares a whole run (run directory, copy, agent, extraction, gate,
-// launch stage, scanner, sealed result read back, clean-up) with the same bwrap
+// launch, scanner, sealed result read back, clean-up) with the same bwrap
 // command line and a static no-op in the agent's place.
 func bwrapRun(ctx context.Context, b *bench) (r result, err error) {
 	if _, err := exec.LookPath("bwrap"); err != nil {

@@ -6,20 +6,17 @@ import (
 	"syscall"
 )
 
-// exitStage is the status of a stage that could not become a scanner. Nobody
-// reads it: the record does the telling.
+// exitStage is the status of a stage that could not do its work. Nobody reads
+// it: a record or an order does the telling.
 const exitStage = 126
 
 // An init function runs on the main goroutine, which is locked to the main
-// thread. So the filter, no new privileges and the parent's death signal are
-// set on the thread that then executes the scanner.
+// thread: a keeper's scanner dies with the thread that started it.
 func init() {
 	if len(os.Args) == 0 {
 		return
 	}
 	switch os.Args[0] {
-	case MarkerScanner:
-		becomeScanner(os.Args[1:])
 	case MarkerKeeper:
 		keep(os.Args[1:])
 	case MarkerWitness:

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"errors"
-	"io"
 	"os"
 	"syscall"
 
@@ -28,7 +27,10 @@ func keep(args []string) {
 	must(StepKeeper, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 	must(StepKeeper, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	job.DieWith = int64(os.Getpid())
-	scanner, pid, err := Spawn(MarkerScanner, job.Args(), [3]uintptr{0, 1, 2})
+	pid, err := Start(job, [3]uintptr{0, 1, 2})
+	if failure, ok := errors.AsType[*Failure](err); ok {
+		fail(failure.Step, failure.Errno)
+	}
 	must(StepKeeper, err)
 	// The keeper must not hold the scanner's pipes open.
 	must(StepKeeper, blank(1))
@@ -42,14 +44,6 @@ func keep(args []string) {
 			}
 		}
 	}()
-	if r, err := ReadRecord(scanner); !errors.Is(err, io.EOF) {
-		_, _ = reap.All(pid, reap.Descendants)
-		if err != nil {
-			fail(StepKeeper, err)
-		}
-		_ = r.Write(fdReport)
-		syscall.Exit(exitStage)
-	}
 	_ = Record{Kind: Runs}.Write(fdReport)
 	exit, err := reap.All(pid, reap.Descendants)
 	if err != nil && !errors.Is(err, reap.ErrLeft) {
@@ -69,18 +63,17 @@ func blank(fd int) error {
 	return err
 }
 
-// Spawn starts this program again in the role that the marker names, in a
-// session of its own and with an empty environment. The file returned takes
-// its records.
-func Spawn(marker string, args []string, stdio [3]uintptr, more ...uintptr) (report *os.File, pid int, err error) {
+// StartKeeper starts this program again as job's keeper, in a session of its own
+// and with an empty environment. It lives as long as the lifeline's other end
+// is open, and the file returned takes its records.
+func StartKeeper(job Job, stdio [3]uintptr, lifeline *os.File) (report *os.File, pid int, err error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, 0, err
 	}
 	defer write.Close()
-	files := append(append(stdio[:], write.Fd()), more...)
-	pid, err = syscall.ForkExec(Executable, append([]string{marker}, args...), &syscall.ProcAttr{
-		Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
+	pid, err = syscall.ForkExec(Executable, append([]string{MarkerKeeper}, job.Args()...), &syscall.ProcAttr{
+		Env: []string{}, Files: append(stdio[:], write.Fd(), lifeline.Fd()), Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		read.Close()

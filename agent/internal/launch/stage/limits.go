@@ -4,10 +4,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setLimits sets the scanner's limits. The address space comes last: this
-// program has reserved more than most scanners may, and could not map another
-// page after it.
-func setLimits(job Job) error {
+// limit is one of a scanner's limits as the kernel takes it.
+type limit struct {
+	resource uintptr
+	value    unix.Rlimit
+}
+
+// usualFiles is the soft limit of open files that programs are started with
+// wherever nobody says otherwise.
+const usualFiles = 1024
+
+// limitsOf are the limits that job's scanner gets. They are worked out here,
+// from this program's own, which its child starts with.
+func limitsOf(job Job) ([]limit, error) {
+	var list []limit
 	for _, l := range []struct {
 		resource int
 		soft     int64
@@ -22,22 +32,24 @@ func setLimits(job Job) error {
 		{unix.RLIMIT_CPU, job.CPU, 1},
 		{unix.RLIMIT_AS, job.AddressSpace, 0},
 	} {
-		if l.soft < 0 {
-			continue
+		var now unix.Rlimit
+		if err := unix.Getrlimit(l.resource, &now); err != nil {
+			return nil, err
 		}
-		if err := lower(l.resource, uint64(l.soft), uint64(l.spare)); err != nil {
-			return err
+		switch {
+		case l.soft >= 0:
+			list = append(list, limit{uintptr(l.resource), lowered(now, uint64(l.soft), uint64(l.spare))})
+		case l.resource == unix.RLIMIT_NOFILE:
+			// Go has raised the soft limit, for itself alone.
+			list = append(list, limit{uintptr(l.resource), unix.Rlimit{Cur: min(now.Cur, usualFiles), Max: now.Max}})
 		}
 	}
-	return nil
+	return list, nil
 }
 
-// lower sets a limit, or leaves one that is lower already: only a privileged
-// process may raise a hard limit, and a tighter one is no weaker wall.
-func lower(resource int, soft, spare uint64) error {
-	var now unix.Rlimit
-	if err := unix.Getrlimit(resource, &now); err != nil {
-		return err
-	}
-	return unix.Setrlimit(resource, &unix.Rlimit{Cur: min(soft, now.Max), Max: min(soft+spare, now.Max)})
+// lowered is a limit, or what it is already where that is lower: only a
+// privileged process may raise a hard limit, and a tighter one is no weaker
+// wall.
+func lowered(now unix.Rlimit, soft, spare uint64) unix.Rlimit {
+	return unix.Rlimit{Cur: min(soft, now.Max), Max: min(soft+spare, now.Max)}
 }

@@ -13,7 +13,6 @@ import (
 
 // The argv[0] of each role. Nothing else selects it.
 const (
-	MarkerScanner = "batlehub-sandbox: scanner"
 	MarkerKeeper  = "batlehub-sandbox: keeper"
 	MarkerWitness = "batlehub-sandbox: witness"
 )
@@ -21,16 +20,15 @@ const (
 // Executable is this program, whatever it is called and wherever it stands.
 const Executable = "/proc/self/exe"
 
-// The descriptors of a stage besides the scanner's own three.
+// The descriptors of a keeper besides the scanner's own three.
 const (
-	// fdReport takes records. It closes by itself when the scanner's own
-	// program begins.
+	// fdReport of a keeper takes records.
 	fdReport = 3
 	// fdLifeline of a keeper is read only to see it close.
 	fdLifeline = 4
 )
 
-// Job is what a stage is told, through its arguments.
+// Job is what a scanner is to be. A keeper is told through its arguments.
 type Job struct {
 	// Program is the file to execute and Argv its arguments, argv[0] included.
 	Program string
@@ -41,7 +39,7 @@ type Job struct {
 	// are limits; none is set where the value is negative.
 	AddressSpace, FileSize, CPU, OpenFiles, Processes int64
 	// DieWith is the pid of the parent that the scanner dies with, negative
-	// where it need not.
+	// where it need not. The kernel means the thread that started it.
 	DieWith int64
 }
 
@@ -81,10 +79,10 @@ func parseJob(args []string) (Job, bool) {
 	}, true
 }
 
-// Step is what a stage was doing.
+// Step is what a keeper, or a child that becomes a scanner, was doing.
 type Step byte
 
-// The steps of a stage, in order.
+// The steps, in order.
 const (
 	StepArguments Step = iota + 1
 	StepDescriptors
@@ -100,7 +98,7 @@ const (
 // String says what the step does.
 func (s Step) String() string {
 	names := [...]string{
-		StepArguments: "reading the launch stage's arguments", StepDescriptors: "closing descriptors",
+		StepArguments: "reading the scanner's arguments", StepDescriptors: "closing descriptors",
 		StepParent: "tying the scanner to its parent", StepDirectory: "changing to the work directory",
 		StepLimits: "setting the limits", StepPrivileges: "setting no new privileges",
 		StepFilter: "installing the filter", StepExec: "executing the scanner", StepKeeper: "keeping the scanner",
@@ -111,8 +109,8 @@ func (s Step) String() string {
 	return names[s]
 }
 
-// Record is one message of a stage: a step that failed, or (from a keeper)
-// that the scanner runs, and how it ended.
+// Record is one message of a keeper: a step that failed, that the scanner runs,
+// or how it ended.
 type Record struct {
 	Kind  Kind
 	Step  Step
