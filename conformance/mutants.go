@@ -13,6 +13,9 @@ import (
 // proves nothing about the spec.
 func (s *Session) RunMutants(ctx context.Context, log func(report.Mutant)) {
 	for _, m := range s.target.Mutants {
+		if ctx.Err() != nil {
+			return
+		}
 		started := time.Now()
 		killed, reason := s.kill(ctx, m)
 		row := report.Mutant{Name: m.Name, Killer: m.Killer, Killed: killed, Reason: oneLine(reason), Seconds: time.Since(started).Seconds()}
