@@ -1,4 +1,5 @@
-package heavy
+// Package docs checks the documentation against the code.
+package docs
 
 import (
 	"bufio"
@@ -39,6 +40,9 @@ func TestEveryTestNamedInTheRequirementsExists(t *testing.T) {
 	t.Logf("%d of %d requirements are shown by a test", shown, len(rows))
 }
 
+// root is the workspace, seen from this package.
+const root = "../.."
+
 var (
 	// namePattern is a test as the page names it: module/package.TestName.
 	namePattern = regexp.MustCompile("`((?:wire|agent|runtime|worker|conformance|fuzz|heavy)[a-z/]*)\\.((?:Test|Fuzz)[A-Za-z0-9_]+)`")
@@ -52,7 +56,7 @@ type requirement struct{ id, text, shown string }
 
 func requirementRows(t *testing.T) []requirement {
 	t.Helper()
-	f, err := os.Open("../docs/requirements.md")
+	f, err := os.Open("../../docs/requirements.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +85,7 @@ func allTests(t *testing.T) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
 	for _, module := range []string{"wire", "agent", "runtime", "worker", "conformance", "fuzz", "heavy"} {
-		err := filepath.WalkDir(filepath.Join("..", module), func(path string, d os.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join(root, module), func(path string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 				return err
 			}
@@ -89,7 +93,7 @@ func allTests(t *testing.T) map[string]bool {
 			if err != nil {
 				return err
 			}
-			dir, err := filepath.Rel("..", filepath.Dir(path))
+			dir, err := filepath.Rel(root, filepath.Dir(path))
 			for _, m := range testPattern.FindAllSubmatch(b, -1) {
 				all[dir+"."+string(m[1])] = true
 			}
@@ -105,7 +109,7 @@ func allTests(t *testing.T) map[string]bool {
 // allSpecs asks the suite for its specs.
 func allSpecs(t *testing.T) map[string]bool {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), "go", "run", "../conformance/cmd/sandbox-conformance", "--list")
+	c := exec.CommandContext(t.Context(), "go", "run", "../../conformance/cmd/sandbox-conformance", "--list")
 	out, err := c.Output()
 	if err != nil {
 		t.Fatalf("listing the suite's specs: %v", err)
@@ -122,18 +126,18 @@ func allSpecs(t *testing.T) map[string]bool {
 // A link within the documentation leads somewhere.
 func TestEveryLinkInTheDocumentationLeadsSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-	pages, err := exec.CommandContext(t.Context(), "git", "-C", "..", "ls-files", "*.md").Output()
+	pages, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "*.md").Output()
 	if err != nil {
 		t.Skipf("not run: no git checkout: %v", err)
 	}
 	for page := range strings.Lines(string(pages)) {
 		page = strings.TrimSpace(page)
-		b, err := os.ReadFile(filepath.Join("..", page))
+		b, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range link.FindAllSubmatch(b, -1) {
-			target := filepath.Join("..", filepath.Dir(page), string(m[1]))
+			target := filepath.Join(root, filepath.Dir(page), string(m[1]))
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s, which is not there", page, m[1])
 			}
