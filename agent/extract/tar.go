@@ -136,7 +136,7 @@ func (r *tarReader) emit(t *tarHeader, h *header) error {
 		}
 		return r.s.directory(h)
 	}
-	if !isFile && h.size != 0 {
+	if takenWithoutContent(t.kind) && h.size != 0 {
 		return refuse(h.name, RuleTarSize, fmt.Sprintf("an entry of type %q that has %d bytes", t.kind, h.size))
 	}
 	switch t.kind {
@@ -156,6 +156,12 @@ func (r *tarReader) emit(t *tarHeader, h *header) error {
 		return refuse(h.name, RuleTarSparse, "a sparse file")
 	}
 	return refuse(h.name, RuleTarType, fmt.Sprintf("an entry of type %q", t.kind))
+}
+
+// takenWithoutContent is what is taken and can't have content. A type that is
+// refused anyway is refused for what it is, whatever its size.
+func takenWithoutContent(kind byte) bool {
+	return kind == tarDir || kind == tarSymlink || kind == tarHardlink || kind == tarGNULabel
 }
 
 func (r *tarReader) file(h *header) error {
