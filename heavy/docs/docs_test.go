@@ -30,11 +30,14 @@ func TestEveryTestNamedInTheRequirementsExists(t *testing.T) {
 				t.Errorf("%s names the spec %s, which the suite does not have", row.id, id)
 			}
 		}
-		switch met := len(names)+len(specNames) > 0; {
-		case met:
-			shown++
-		case !strings.HasPrefix(row.shown, "later: ") && !strings.HasPrefix(row.shown, "not met: "):
+		waits := strings.HasPrefix(row.shown, "later: ") || strings.HasPrefix(row.shown, "not met: ")
+		switch {
+		case waits:
+			t.Logf("%s: %s", row.id, row.shown)
+		case len(names)+len(specNames) == 0:
 			t.Errorf("%s names no test and gives no reason: %q", row.id, row.shown)
+		default:
+			shown++
 		}
 	}
 	t.Logf("%d of %d requirements are shown by a test", shown, len(rows))
@@ -45,7 +48,7 @@ const root = "../.."
 
 var (
 	// namePattern is a test as the page names it: module/package.TestName.
-	namePattern = regexp.MustCompile("`((?:wire|agent|runtime|worker|conformance|fuzz|heavy)[a-z/]*)\\.((?:Test|Fuzz)[A-Za-z0-9_]+)`")
+	namePattern = regexp.MustCompile("`((?:wire|agent|runtime|worker|conformance|fuzz|heavy)[a-z/-]*)\\.((?:Test|Fuzz)[A-Za-z0-9_]+)`")
 	// specPattern is a spec of the conformance suite.
 	specPattern = regexp.MustCompile(`\b[CWEPFO][0-9]{2,3}\b`)
 	rowPattern  = regexp.MustCompile(`^\| (R-[0-9X.]+-[0-9]+) \| (.+) \| (.+) \|$`)
