@@ -78,6 +78,7 @@ func (r *run) await(ctx context.Context, p *launch.Process, over <-chan struct{}
 		}
 	}()
 	r.step("collect")
+	r.store.rehearse(&r.result)
 	select {
 	case e := <-done:
 		return e.exit, false, e.err
