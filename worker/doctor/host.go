@@ -132,7 +132,7 @@ func (h Host) agent() Check {
 	if h.Agent == "" {
 		return Check{
 			Name: "agent", Outcome: Caution, Detail: "no agent stands beside this program, so no room can be built with it",
-			Fixes: []string{"put batlehub-sandbox beside sandboxctl", "or name it: sandboxctl tree --agent PATH"},
+			Fixes: []string{"put batlehub-sandbox beside sandboxctl", "name it: sandboxctl tree --agent PATH"},
 		}
 	}
 	return Check{Name: "agent", Outcome: Pass, Detail: h.Agent}
