@@ -109,8 +109,8 @@ func (s store) encode(r *wire.Result, stdout []byte) (b []byte, index int, err e
 }
 
 // rehearse encodes a result like r and forgets it. What the first encoding has
-// to set up is set up while the scanner runs then, and not after it: about
-// 2 ms where a page fault is dear.
+// to set up is set up while the scanner runs then, and not after it: half a
+// millisecond to one of a run, where a page fault is dear.
 func (s store) rehearse(r *wire.Result) {
 	draft, status := *r, 0
 	draft.Ending, draft.Status = wire.EndExited, &status
