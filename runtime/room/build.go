@@ -5,12 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/rmtree"
 )
@@ -47,7 +44,8 @@ type Options struct {
 	Libraries bool
 	// AllowShell keeps a shell from being an error, for scanners that are one.
 	AllowShell bool
-	// Replace allows an existing room to be replaced.
+	// Replace allows an existing room to be replaced. Nothing but a room ever
+	// is, and an empty directory.
 	Replace bool
 }
 
@@ -58,14 +56,11 @@ type Report struct {
 	Files  int64
 	Bytes  int64
 	// Skipped names what a source held and a room can't: devices, FIFOs,
-	// sockets, and anything in /tmp.
+	// sockets, and anything in /tmp and where something is mounted.
 	Skipped []string
 	// Warnings are the problems that Options allowed.
 	Warnings []Problem
 }
-
-// ErrExists is a room that is there already, when it may not be replaced.
-var ErrExists = errors.New("there is a room already")
 
 // ProblemsError is a finished tree that is no room.
 type ProblemsError struct{ Problems []Problem }
@@ -90,8 +85,8 @@ func Build(ctx context.Context, dir string, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if _, err := os.Lstat(dir); err == nil && !o.Replace {
-		return Report{}, fmt.Errorf("%s: %w", dir, ErrExists)
+	if err := mayBuild(dir, o.Replace); err != nil {
+		return Report{}, err
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return Report{}, fmt.Errorf("making a room: %w", err)
@@ -138,7 +133,7 @@ func assemble(ctx context.Context, draft string, o Options) (Report, error) {
 			return report, err
 		}
 	}
-	if err := t.mountPoints(); err != nil {
+	if err := t.finish(); err != nil {
 		return report, err
 	}
 	report.Skipped = t.skipped
@@ -167,24 +162,4 @@ func judge(draft string, o Options) (warnings []Problem, err error) {
 		return nil, &ProblemsError{fatal}
 	}
 	return warnings, nil
-}
-
-// place gives the draft its name. An old room changes places with it, so that
-// at every moment there is one of the two.
-func place(draft, dir string, replace bool) error {
-	flags := uint(unix.RENAME_NOREPLACE)
-	if _, err := os.Lstat(dir); err == nil && replace {
-		flags = unix.RENAME_EXCHANGE
-	}
-	err := unix.Renameat2(unix.AT_FDCWD, draft, unix.AT_FDCWD, dir, flags)
-	if errors.Is(err, fs.ErrExist) {
-		return ErrExists
-	}
-	if err != nil {
-		return &os.LinkError{Op: "rename", Old: draft, New: dir, Err: err}
-	}
-	if flags == unix.RENAME_EXCHANGE {
-		return rmtree.Remove(draft)
-	}
-	return nil
 }

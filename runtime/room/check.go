@@ -84,7 +84,7 @@ func Check(dir string, commands ...string) ([]Problem, error) {
 func checkMountPoints(root *os.Root) []Problem {
 	const fix = "make the directory, or build the room with sandboxctl tree"
 	var problems []Problem
-	for _, name := range []string{"work", "proc", "dev"} {
+	for _, name := range mountPoints {
 		if info, err := root.Lstat(name); err != nil || !info.IsDir() {
 			problems = append(problems, Problem{RuleMountPoint, "/" + name, "there is no directory to mount on", fix})
 		}
@@ -94,7 +94,7 @@ func checkMountPoints(root *os.Root) []Problem {
 	}
 	if info, err := root.Lstat("tmp"); err == nil {
 		target, _ := root.Readlink("tmp")
-		if info.Mode()&fs.ModeSymlink == 0 || inRoom(target) != "work/tmp" {
+		if info.Mode()&fs.ModeSymlink == 0 || inRoom(target) != tmpTarget {
 			problems = append(problems, Problem{RuleTmp, "/tmp", "it is not a link to work/tmp, the one writable place", "replace it: ln -s work/tmp tmp"})
 		}
 	}

@@ -201,16 +201,29 @@ func (t *tree) vacate(name string) (string, error) {
 	return real, t.root.RemoveAll(real)
 }
 
-// mountPoints makes what a read-only root can't be given later: directories to
+// mountPoints are what a sandbox mounts on.
+var mountPoints = []string{"work", "proc", "dev"}
+
+// tmpTarget is where /tmp leads.
+const tmpTarget = "work/tmp"
+
+// finish makes what a read-only root can't be given later: directories to
 // mount on, /usr/bin (the read-only check would see that it is missing, not
-// that it is read-only), and /tmp in the one writable place.
-func (t *tree) mountPoints() error {
-	for _, name := range []string{"work", "proc", "dev"} {
-		if info, err := t.root.Lstat(name); err == nil && info.IsDir() {
+// that it is read-only), and /tmp in the one writable place. What a source put
+// where something is mounted, or at /tmp, no process would ever see, and it is
+// left out.
+func (t *tree) finish() error {
+	for _, name := range append([]string{"tmp"}, mountPoints...) {
+		if entries, err := fs.ReadDir(t.root.FS(), name); err == nil && len(entries) > 0 {
+			t.skipped = append(t.skipped, "/"+name+"/*")
+		} else if info, err := t.root.Lstat(name); err == nil && info.IsDir() && name != "tmp" {
 			continue
 		}
 		if err := t.root.RemoveAll(name); err != nil {
 			return err
+		}
+		if name == "tmp" {
+			continue
 		}
 		if _, err := t.mkdir(name); err != nil {
 			return err
@@ -219,8 +232,5 @@ func (t *tree) mountPoints() error {
 	if _, err := t.mkdir("usr/bin"); err != nil {
 		return err
 	}
-	if entries, err := fs.ReadDir(t.root.FS(), "tmp"); err == nil && len(entries) > 0 {
-		t.skipped = append(t.skipped, "/tmp/*")
-	}
-	return t.symlink("work/tmp", "tmp")
+	return t.symlink(tmpTarget, "tmp")
 }

@@ -53,7 +53,7 @@ Copying follows no link. A program that is linked with libraries needs
 	flags.StringVar(&f.agent, "agent", "", "the agent's binary `file` (default: batlehub-sandbox beside this program)")
 	flags.BoolVar(&f.libraries, "libraries", false, "copy the shared libraries that the room's programs are linked with from this host")
 	flags.BoolVar(&f.allowShell, "allow-shell", false, "let the room have a shell; its probe will fail all the same")
-	flags.BoolVar(&f.replace, "force", false, "replace the room if it exists")
+	flags.BoolVar(&f.replace, "force", false, "replace the room if it exists; nothing but a room, or an empty directory, ever is replaced")
 	return c
 }
 
@@ -80,7 +80,7 @@ func (a *app) tree(c *cobra.Command, args []string, f treeFlags) error {
 		a.say("sandboxctl: warning: %s", w)
 	}
 	for _, s := range report.Skipped {
-		a.say("sandboxctl: warning: left out %s: a room has no devices, FIFOs or sockets", s)
+		a.say("sandboxctl: warning: left out %s: a room has no devices, FIFOs or sockets, and nothing in /tmp and below what is mounted", s)
 	}
 	p := &printer{w: a.stdout}
 	p.line("%s: %s, %s, %s", report.Dir, plural(int(report.Files), "file"), ui.Bytes(report.Bytes), report.Digest)
