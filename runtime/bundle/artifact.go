@@ -5,9 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
@@ -16,7 +13,7 @@ import (
 // now. A path that leads to anything but a regular file is refused: a FIFO or
 // a device would keep a run waiting for bytes that never come.
 func FileArtifact(path string) (sandbox.Artifact, error) {
-	f, err := openRegular(path)
+	f, err := OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening the artifact: %w", err)
 	}
@@ -28,24 +25,6 @@ func FileArtifact(path string) (sandbox.Artifact, error) {
 	return fileArtifact{path: path, size: info.Size()}, nil
 }
 
-// openRegular opens path without waiting for a FIFO's writer and refuses what
-// is not a regular file.
-func openRegular(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file (%s)", path, info.Mode().Type())
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
 type fileArtifact struct {
 	path string
 	size int64
@@ -54,7 +33,7 @@ type fileArtifact struct {
 func (a fileArtifact) Key() string { return "" }
 func (a fileArtifact) Size() int64 { return a.size }
 func (a fileArtifact) Open(context.Context) (io.ReadCloser, error) {
-	return openRegular(a.path)
+	return OpenRegular(a.path)
 }
 
 // BytesArtifact is b as an artifact. The slice must not change while a run

@@ -14,6 +14,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 )
 
 // documentCap bounds a JSON document of an image, in bytes.
@@ -36,13 +38,9 @@ func openArchive(name string) (archive, error) {
 		root, err := os.OpenRoot(name)
 		return dirArchive{root}, err
 	}
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := bundle.OpenRegular(name)
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		f.Close()
-		return nil, errors.New("it is neither a file nor a directory")
 	}
 	a, err := indexTar(f)
 	if err != nil {
@@ -54,8 +52,19 @@ func openArchive(name string) (archive, error) {
 
 type dirArchive struct{ root *os.Root }
 
-func (a dirArchive) open(name string) (io.ReadCloser, error) { return a.root.Open(name) }
-func (a dirArchive) Close() error                            { return a.root.Close() }
+func (a dirArchive) open(name string) (io.ReadCloser, error) {
+	f, err := a.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", name))
+	}
+	return f, nil
+}
+
+func (a dirArchive) Close() error { return a.root.Close() }
 
 // tarArchive reads the members of an uncompressed tar by name, in any order.
 type tarArchive struct {

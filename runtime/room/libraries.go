@@ -11,6 +11,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 )
 
 // libraries copies from the host what the room's programs are linked with and
@@ -143,7 +145,7 @@ func (t *tree) hasLibrary(library string, search []string, user *elf.File) bool 
 func hostLibrary(library string, search []string, user *elf.File) string {
 	for _, dir := range search {
 		name := filepath.Join(dir, library)
-		f, err := os.Open(name)
+		f, err := bundle.OpenRegular(name)
 		if err != nil {
 			continue
 		}
@@ -216,8 +218,11 @@ func knownDirs() []string {
 // readLoaderConfig lists the directories of an ld.so.conf and of what it
 // includes.
 func readLoaderConfig(name string, depth int) []string {
-	f, err := os.Open(name)
-	if err != nil || depth > 4 {
+	if depth > 4 {
+		return nil
+	}
+	f, err := bundle.OpenRegular(name)
+	if err != nil {
 		return nil
 	}
 	defer f.Close()

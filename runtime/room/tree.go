@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 )
 
 // tree is a room that is being put together. Every path in it is relative to
@@ -87,7 +87,7 @@ func (t *tree) directory(ctx context.Context, from, to string) error {
 
 // file copies one regular file of the host.
 func (t *tree) file(ctx context.Context, from, to string) error {
-	src, err := os.OpenFile(from, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	src, err := bundle.OpenRegular(from)
 	if err != nil {
 		return err
 	}
@@ -95,9 +95,6 @@ func (t *tree) file(ctx context.Context, from, to string) error {
 	info, err := src.Stat()
 	if err != nil {
 		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file", from)
 	}
 	return t.write(ctx, to, src, info.Mode())
 }

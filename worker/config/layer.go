@@ -3,13 +3,14 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"io/fs"
 	"strings"
 
 	"github.com/knadh/koanf/parsers/toml/v2"
 	gotoml "github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 )
 
 // fileCap bounds one configuration file; a real one has a few KiB.
@@ -39,26 +40,14 @@ func readLayer(file string) (*layer, error) {
 }
 
 func readFile(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	b, err := bundle.ReadFile(file, fileCap)
 	switch {
-	case errors.Is(err, os.ErrNotExist):
+	case err == nil:
+		return b, nil
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, &Error{Message: fmt.Sprintf("no configuration file at %s; check --config", file)}
-	case err != nil:
-		return nil, &Error{Message: fmt.Sprintf("the configuration file can't be read: %v", err)}
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err == nil && info.IsDir() {
-		return nil, &Error{Message: fmt.Sprintf("%s is a directory; --config takes a file, and may be given more than once", file)}
-	}
-	b, err := io.ReadAll(io.LimitReader(f, fileCap+1))
-	switch {
-	case err != nil:
-		return nil, &Error{Message: fmt.Sprintf("the configuration file can't be read: %v", err)}
-	case len(b) > fileCap:
-		return nil, &Error{File: file, Message: fmt.Sprintf("the file is larger than %d bytes, which no configuration is", fileCap)}
-	}
-	return b, nil
+	return nil, &Error{Message: fmt.Sprintf("the configuration file can't be read: %v; --config takes a TOML file, and may be given more than once", err)}
 }
 
 func syntaxError(file string, err error) error {

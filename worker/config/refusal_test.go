@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // refusals has a configuration for each rule, and the whole message it gets
@@ -108,11 +110,20 @@ func TestAFileThatCantBeReadIsRefused(t *testing.T) {
 	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("directory: %v", err)
 	}
+	fifo := filepath.Join(dir, "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{fifo, "/dev/zero"} {
+		if _, err := Load(name); err == nil || !IsConfig(err) || !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	big := filepath.Join(dir, "big.toml")
 	if err := os.WriteFile(big, make([]byte, fileCap+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(big); err == nil || !strings.Contains(err.Error(), "larger than") {
+	if _, err := Load(big); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("big: %v", err)
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +26,8 @@ import (
 type app struct {
 	stdout, stderr *os.File
 	getenv         func(string) string
+	// busy counts what has to be cleaned up before the program may end.
+	busy atomic.Int32
 
 	// The flags that every command has.
 	configs []string
@@ -40,7 +44,7 @@ func (a *app) main(args []string) int {
 	ignoreBrokenPipes()
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := a.execute(ctx, root)
 	status := statusOf(ctx, err)
 	if _, silent := errors.AsType[quiet](err); err != nil && !silent && !errors.Is(err, syscall.EPIPE) {
 		if s, stopped := errors.AsType[*signalError](context.Cause(ctx)); stopped {
@@ -49,6 +53,38 @@ func (a *app) main(args []string) int {
 		a.say("sandboxctl: %s", err)
 	}
 	return status
+}
+
+// idlePatience and busyPatience are how long a command may take to end once a
+// signal came: without anything to clean up, and with. What still cleans up
+// after the second is stuck, and the run directories are removed by a process
+// of their own when this one ends.
+const (
+	idlePatience = time.Second
+	busyPatience = 20 * time.Second
+)
+
+// execute runs the command, and ends when it does or soon after a signal. A
+// command that reads can be stuck in the kernel, where no context reaches it.
+func (a *app) execute(ctx context.Context, root *cobra.Command) error {
+	ended := make(chan error, 1)
+	go func() { ended <- root.ExecuteContext(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	for _, patience := range []time.Duration{idlePatience, busyPatience - idlePatience} {
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(patience):
+		}
+		if a.busy.Load() == 0 {
+			break
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // say prints one line to stderr, whatever is in it.
@@ -146,11 +182,13 @@ type session struct {
 	config *config.Config
 	base   scanner.Base
 	canary *canary.Canary
+	app    *app
 }
 
 // openWith makes the configured runtime.
 func (a *app) openWith(c *config.Config) (*session, error) {
-	s := &session{config: c, canary: canary.Listen()}
+	a.busy.Add(1)
+	s := &session{config: c, canary: canary.Listen(), app: a}
 	worker := "sandboxctl-" + strings.ToLower(rand.Text()[:8])
 	var err error
 	s.Built, err = build.Runtime(build.Options{
@@ -158,6 +196,7 @@ func (a *app) openWith(c *config.Config) (*session, error) {
 	})
 	if err != nil {
 		s.canary.Close()
+		a.busy.Add(-1)
 		return nil, err
 	}
 	s.base = baseOf(c.Worker.Sandbox)
@@ -167,6 +206,7 @@ func (a *app) openWith(c *config.Config) (*session, error) {
 
 // close ends the runtime, which waits for what it still cleans up.
 func (s *session) close() error {
+	defer s.app.busy.Add(-1)
 	err := s.Close()
 	s.canary.Close()
 	if err != nil {

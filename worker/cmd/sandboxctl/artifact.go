@@ -37,19 +37,8 @@ func readHead(ctx context.Context, artifact sandbox.Artifact) ([]byte, error) {
 
 // readSmall reads a file that the user named, of at most limit bytes.
 func readSmall(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, plainPathError(err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	switch {
-	case err != nil:
-		return nil, plainPathError(err)
-	case int64(len(b)) > limit:
-		return nil, fmt.Errorf("%s has more than %d bytes", path, limit)
-	}
-	return b, nil
+	b, err := bundle.ReadFile(path, limit)
+	return b, plainPathError(err)
 }
 
 // plainPathError says "no such file or directory: x" instead of naming the

@@ -206,11 +206,11 @@ func parseInput(kind wire.EntryKind, value string) (input, error) {
 	if err := e.Validate(); err != nil {
 		return input{}, usagef("--%s %q: %s", kind, value, err)
 	}
-	info, err := os.Stat(file)
+	artifact, err := bundle.FileArtifact(file)
 	if err != nil {
 		return input{}, &statusError{ExitRunFailed, plainPathError(err)}
 	}
-	e.Size = info.Size()
+	e.Size = artifact.Size()
 	return input{e, file}, nil
 }
 
@@ -268,7 +268,7 @@ func (a *app) writeReport(path string, out sandbox.RunOutput) error {
 	if path == "" || out.Result.Wire == 0 {
 		return nil
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o666)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o666)
 	if err != nil {
 		return &statusError{ExitRunFailed, fmt.Errorf("writing the report: %w", plainPathError(err))}
 	}

@@ -168,7 +168,7 @@ func TestAnArtifactThatCantBeOpenedIsOneLineAndNoAnswer(t *testing.T) {
 	if err := os.WriteFile(locked, nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	artifacts := map[string]string{filepath.Join(dir, "none"): "no such file or directory", dir: "is not a regular file", fifo: "is not a regular file", "/dev/zero": "is not a regular file"}
+	artifacts := map[string]string{filepath.Join(dir, "none"): "no such file or directory", dir: "not a regular file", fifo: "not a regular file", "/dev/zero": "not a regular file"}
 	if os.Geteuid() != 0 {
 		artifacts[locked] = "permission denied"
 	}

@@ -68,7 +68,9 @@ func (a *app) tree(c *cobra.Command, args []string, f treeFlags) error {
 	}
 	progress := ui.NewProgress(a.stderr)
 	progress.Start("building the room")
+	a.busy.Add(1)
 	report, err := room.Build(c.Context(), dir, o)
+	a.busy.Add(-1)
 	progress.Stop()
 	if errors.Is(err, room.ErrExists) {
 		return fmt.Errorf("%w; give --force to replace it", err)
