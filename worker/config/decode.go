@@ -169,6 +169,9 @@ func (d *document) decodeScanner(name string) (Scanner, error) {
 	if d.set(at("command")) && s.Command == "" {
 		return s, d.refuse(at("command"), "the command of scanner '%s' is empty; name the scanner's program", name)
 	}
+	if err := d.checkArgv(s, at); err != nil {
+		return s, err
+	}
 	return s, d.decodeLayout(&s, at("layout"))
 }
 

@@ -98,7 +98,7 @@ var keys = []Key{
 
 	{tableScanner, "type", String, "", 0, 0, "The predefined scanner this one builds on, or `command` for none; default: the table's own name where that is predefined."},
 	{tableScanner, "command", String, "", 0, 0, "The scanner's program: a name looked up on the room's `PATH`, or an absolute path in the room."},
-	{tableScanner, "args", Strings, "", 0, 0, "Its arguments, without a shell. `{artifact}`, `{name}`, `{version}` and `{ecosystem}` are filled in."},
+	{tableScanner, "args", Strings, "", 0, 0, "Its arguments, without a shell. `{artifact}`, `{work}`, `{name}`, `{version}` and `{ecosystem}` are filled in, and any other word in braces is refused."},
 	{tableScanner, "layout", LayoutValue, "", 0, 0, "Where the artifact goes: `archive` (unpacked), `file` (as it is) or `none`; or a table, see below."},
 	{tableScanner, "timeout", Duration, `"5m"`, 0, 0, "How long extraction and scanner may take together, as in `90s` or `5m`, or a number of seconds."},
 	{tableScanner, "network", Boolean, "false", 0, 0, "Whether the scanner may reach the network."},

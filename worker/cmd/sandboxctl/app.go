@@ -19,6 +19,7 @@ import (
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 	"github.com/batleforc/batlehub-sandbox/worker/internal/canary"
 	"github.com/batleforc/batlehub-sandbox/worker/internal/ui"
+	"github.com/batleforc/batlehub-sandbox/worker/scan"
 	"github.com/batleforc/batlehub-sandbox/worker/scanner"
 )
 
@@ -155,6 +156,9 @@ func exactly(n int, what string) cobra.PositionalArgs {
 func (a *app) load() (*config.Config, error) {
 	c, err := config.Load(a.configs...)
 	if err != nil {
+		return nil, err
+	}
+	if err := scan.CheckConfig(c); err != nil {
 		return nil, err
 	}
 	for _, w := range c.Warnings {

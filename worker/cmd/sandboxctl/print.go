@@ -150,7 +150,7 @@ func (p *printer) extraction(e wire.Extraction) {
 	for _, c := range []struct {
 		n    int64
 		what string
-	}{{e.Skipped, "left out"}, {e.Renamed, "kept under another name"}, {e.Replaced, "put in an earlier one's place"}, {e.Clamped, "stripped of set-id or sticky bits"}} {
+	}{{e.Skipped, "left out"}, {e.Renamed, "kept under another name"}, {e.Replaced, "put in an earlier one's place"}, {e.Clamped, "stripped of set-id or sticky bits"}, {e.Noted, "in another's place to some installers"}} {
 		if c.n > 0 {
 			p.line("  note: %s %s", plural(int(c.n), "entry", "entries"), c.what)
 		}
