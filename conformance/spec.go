@@ -60,6 +60,10 @@ type Spec struct {
 	Needs []Capability
 	// Control says what a runtime without walls makes of it.
 	Control Control
+	// Scoped says that the agent's Landlock domain may keep the spec too, where
+	// the kernel has one with scopes (Linux 6.12): what happens without walls
+	// depends on the host there.
+	Scoped bool
 	// HostMayLack says that a host may be without what the spec looks at, so
 	// that not running it there leaves nothing of the core unchecked.
 	HostMayLack bool

@@ -20,16 +20,22 @@ type wall struct {
 	args func(*T) []string
 	// errnos are what every call must answer; empty for any refusal.
 	errnos []string
-	// hostMayLack is Spec.HostMayLack.
-	hostMayLack bool
+	// hostMayLack is Spec.HostMayLack, scoped Spec.Scoped.
+	hostMayLack, scoped bool
+	// network says that the run has one, and what is left must hold all the same.
+	network bool
 	// judge looks closer than "not achieved"; nil for that alone.
 	judge func(*T, attempt.Report)
 }
 
 func (w wall) spec() Spec {
+	needs := []Capability{Walls}
+	if w.network {
+		needs = append(needs, Network)
+	}
 	return Spec{
-		ID: w.id, Group: Walled, Title: w.title, Why: w.why, Needs: []Capability{Walls}, Control: w.control, HostMayLack: w.hostMayLack,
-		check: w.check,
+		ID: w.id, Group: Walled, Title: w.title, Why: w.why, Needs: needs, Control: w.control,
+		Scoped: w.scoped, HostMayLack: w.hostMayLack, check: w.check,
 	}
 }
 
@@ -38,7 +44,9 @@ func (w wall) check(t *T) {
 	if w.args != nil {
 		args = w.args(t)
 	}
-	r := t.Hostile(w.verb, args...)
+	spec := t.HostileSpec(w.verb, args...)
+	spec.Network = w.network
+	r := t.HostileRun(spec)
 	if w.judge != nil {
 		w.judge(t, r)
 		return
@@ -53,10 +61,10 @@ func (w wall) check(t *T) {
 
 func wallSpecs() []Spec {
 	var specs []Spec
-	for _, w := range slices.Concat(filterWalls(), agentWalls(), roomWalls(), networkWalls()) {
+	for _, w := range slices.Concat(filterWalls(), agentWalls(), roomWalls(), networkWalls(), scopeWalls()) {
 		specs = append(specs, w.spec())
 	}
-	return append(specs, runWalls()...)
+	return append(append(specs, scopedRuns()...), runWalls()...)
 }
 
 // eperm is what the filter answers.
@@ -172,15 +180,15 @@ func filterWalls() []wall {
 func agentWalls() []wall {
 	return []wall{
 		{
-			id: "W35", title: "no process's memory can be opened", verb: "mem-agent", control: Broken,
+			id: "W35", title: "no process's memory can be opened", verb: "mem-agent", control: Broken, scoped: true,
 			why: "/proc/<pid>/mem is ptrace by another name, and the filter can't see it: only an undumpable agent is safe from its own uid.",
 		},
 		{
-			id: "W36", title: "what /proc tells of the agent is closed", verb: "proc-agent", control: BrokenAsRoot,
+			id: "W36", title: "what /proc tells of the agent is closed", verb: "proc-agent", control: BrokenAsRoot, scoped: true,
 			why: "Its environment, maps, descriptors and directories are of use to nobody but an attacker.",
 		},
 		{
-			id: "W37", title: "no URL can be found", verb: "urls", control: Broken,
+			id: "W37", title: "no URL can be found", verb: "urls", control: Broken, scoped: true,
 			why: "What the agent was given is consumed before the scanner starts; what is left of value in argv, memory or files is nothing.",
 		},
 		{
@@ -188,7 +196,7 @@ func agentWalls() []wall {
 			why: "The next run would execute it.",
 		},
 		{
-			id: "W39", title: "signals do not move the agent", verb: "signal-agent", control: Broken,
+			id: "W39", title: "signals do not move the agent", verb: "signal-agent", control: Broken, scoped: true,
 			why: "A scanner may signal its own uid; the agent survives every signal there is and still delivers the result.",
 		},
 		{

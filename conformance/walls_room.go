@@ -52,7 +52,7 @@ func roomWalls() []wall {
 			why: "What can't be seen can't be signalled, traced or read.",
 		},
 		{
-			id: "W61", title: "the worker's environment can't be read", verb: "secret-in-proc", control: Broken, args: func(t *T) []string { return t.s.plants.halves() },
+			id: "W61", title: "the worker's environment can't be read", verb: "secret-in-proc", control: Broken, scoped: true, args: func(t *T) []string { return t.s.plants.halves() },
 			why: "The worker holds the credentials that the whole design keeps out.",
 		},
 		{
@@ -102,9 +102,7 @@ func networkWalls() []wall {
 			return []string{strings.Split(listener(t)[0], ":")[0]}
 		}, why: "An echo request carries data too."},
 		{id: "W75", title: "no raw IP sockets", verb: "raw-inet", control: BrokenAsRoot, why: "Raw sockets forge where a packet comes from."},
-		{id: "W76", title: "no abstract sockets of the host", verb: "unix-abstract", control: Broken, args: func(t *T) []string {
-			return []string{"@sandbox-conformance-" + t.s.token}
-		}, why: "Abstract sockets live in the network namespace and have no permissions at all."},
+		{id: "W76", title: "no abstract sockets of the host", verb: "unix-abstract", control: Broken, scoped: true, args: abstractSocket, why: "Abstract sockets live in the network namespace and have no permissions at all."},
 		{id: "W77", title: "no socket files of the host", verb: "unix-path", control: Broken, args: func(t *T) []string {
 			return []string{filepath.Join(filepath.Dir(t.s.setup.Dir), "socket")}
 		}, why: "An engine's socket is root; none may be in the room."},
@@ -114,6 +112,8 @@ func networkWalls() []wall {
 		{id: "W81", title: "no family of sockets but the ordinary ones", verb: "odd-families", control: Either, why: "Each further family is kernel code that few have read."},
 	}
 }
+
+func abstractSocket(t *T) []string { return []string{"@sandbox-conformance-" + t.s.token} }
 
 func nobodyIsRoot(t *T, r attempt.Report) {
 	for _, key := range []string{"Uid", "Gid"} {

@@ -42,6 +42,8 @@ var (
 // Edits of the agent's source, each of which leaves one thing out.
 var (
 	noFilter = []Edit{{"agent/internal/launch/stage/child.go", "!o.call(StepFilter,", "StepFilter == 0 && !o.call(StepFilter,"}}
+	// What the domain keeps as well, a mutant takes down with its own wall.
+	noScope  = []Edit{{"agent/internal/launch/stage/child.go", "|| !o.scope() {", "|| StepScope == 0 && !o.scope() {"}}
 	noGate   = []Edit{{"agent/run.go", "if err := gate.wait(); err != nil {", "if err := gate.wait(); err != nil && false {"}}
 	wireNext = []Edit{{"wire/caps.go", "const Version = 1", "const Version = 2"}}
 )

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/batleforc/batlehub-sandbox/conformance"
 	"github.com/batleforc/batlehub-sandbox/runtime/room"
@@ -19,7 +20,7 @@ func bwrapMutants(b *Builder) []conformance.Mutant {
 	}
 	// The agent's own gate would see an open network before any spec does.
 	network := func(name, killer string) conformance.Mutant {
-		return mutant(b, name, killer, breakage{edits: []argvEdit{shareNetwork}, agent: noGate})
+		return mutant(b, name, killer, breakage{edits: []argvEdit{shareNetwork}, agent: slices.Concat(noGate, noScope)})
 	}
 	agent := func(name, killer string, edits ...Edit) conformance.Mutant {
 		return mutant(b, name, killer, breakage{agent: edits})
@@ -42,8 +43,10 @@ func bwrapMutants(b *Builder) []conformance.Mutant {
 		{Name: "two runs share a directory", Killer: "W100", Make: func(context.Context) (*conformance.Target, error) { return sharedDirectory(b), nil }},
 		{Name: "the root is the host's", Killer: "W59", Make: func(context.Context) (*conformance.Target, error) { return hostRoot(b) }},
 		agent("the agent installs no filter", "W01", noFilter...),
-		agent("the agent can be read by its own uid", "W35", Edit{"agent/cmd/batlehub-sandbox/harden.go", "unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)", "unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)"}),
-		agent("the agent heeds signals", "W39", Edit{"agent/cmd/batlehub-sandbox/harden.go", "signals.Ignore()", "signals.Default(); go heed()"}, Edit{"agent/cmd/batlehub-sandbox/main.go", "func main() {", heed}, Edit{"agent/cmd/batlehub-sandbox/main.go", "\t\"os\"\n", "\t\"os\"\n\t\"os/signal\"\n"}),
+		agent("the agent puts the scanner into no domain", "W82", noScope...),
+		agent("the agent puts the scanner into no domain, seen from another run", "W83", noScope...),
+		agent("the agent can be read by its own uid", "W35", noScope[0], Edit{"agent/cmd/batlehub-sandbox/harden.go", "unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)", "unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)"}),
+		agent("the agent heeds signals", "W39", noScope[0], Edit{"agent/cmd/batlehub-sandbox/harden.go", "signals.Ignore()", "signals.Default(); go heed()"}, Edit{"agent/cmd/batlehub-sandbox/main.go", "func main() {", heed}, Edit{"agent/cmd/batlehub-sandbox/main.go", "\t\"os\"\n", "\t\"os\"\n\t\"os/signal\"\n"}),
 		agent("the agent leaves its URLs in argv", "W37", Edit{"agent/cmd/batlehub-sandbox/arguments.go", "clear(unsafe.Slice(unsafe.StringData(s), len(s)))", "_ = unsafe.StringData(s)"}),
 		agent("the agent leaves the manifest", "W42", Edit{"agent/layout.go", "if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {", "if err := os.Chmod(name, 0o444); err != nil && !errors.Is(err, fs.ErrNotExist) {"}),
 		agent("the agent sets no limit on memory", "W102", Edit{"agent/internal/launch/stage/limits.go", "{unix.RLIMIT_AS, job.AddressSpace, 0},", "{unix.RLIMIT_AS, -1 + 0*job.AddressSpace, 0},"}),

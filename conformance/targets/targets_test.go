@@ -57,7 +57,7 @@ func TestBwrapKeepsWhatTheSuiteLooksAtFirst(t *testing.T) {
 // The negative control in small: the specs see.
 func TestWithoutWallsTheWallsFail(t *testing.T) {
 	b := builder(t)
-	o := options(t, b, "C01", "W01", "W53", "W59", "W60", "W61", "W65", "W70", "W76", "W90", "E13")
+	o := options(t, b, "C01", "W01", "W40", "W53", "W59", "W60", "W61", "W63", "W65", "W70", "W76", "W82", "W90", "E13")
 	o.WithoutWalls = true
 	session, err := conformance.Open(t.Context(), targets.None(), o)
 	if err != nil {

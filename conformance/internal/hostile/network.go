@@ -21,7 +21,6 @@ func init() {
 		"vsock":            rawSocket("vsock", 40, unix.SOCK_STREAM),
 		"alg":              rawSocket("alg", 38, unix.SOCK_SEQPACKET),
 		"raw-inet":         rawInet,
-		"unix-abstract":    unixAbstract,
 		"unix-path":        unixPath,
 		"interfaces":       interfaces,
 		"netlink-use":      netlinkUse,
@@ -148,26 +147,6 @@ func rawInet(r *attempt.Report, _ []string) {
 			_ = unix.Close(fd)
 		}
 		got(r, "raw "+name+" socket", err)
-	}
-}
-
-// unixAbstract connects to abstract sockets: the suite's, and every one that
-// /proc/net/unix shows. They live in the network namespace.
-func unixAbstract(r *attempt.Report, args []string) {
-	names := append([]string{}, args...)
-	if b, err := os.ReadFile("/proc/net/unix"); err == nil {
-		for line := range strings.Lines(string(b)) {
-			if f := strings.Fields(line); len(f) == 8 && strings.HasPrefix(f[7], "@") && len(names) < 20 {
-				names = append(names, f[7])
-			}
-		}
-	}
-	for _, name := range names {
-		conn, err := net.DialTimeout("unix", name, patience)
-		if err == nil {
-			_ = conn.Close()
-		}
-		got(r, "connect to "+name, err)
 	}
 }
 

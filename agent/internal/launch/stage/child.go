@@ -15,6 +15,7 @@ type order struct {
 	argv, env    []*byte
 	stdio        [3]uintptr
 	limits       []limit
+	scoped       unix.LandlockRulesetAttr
 	filter       unix.SockFprog
 	dieWith      int64
 	// sealed says that every descriptor closes on execve by itself.
@@ -104,14 +105,17 @@ func (o *order) become() {
 	if !o.call(StepDirectory, unix.SYS_CHDIR, uintptr(unsafe.Pointer(o.dir)), 0, 0) {
 		return
 	}
+	// The domain needs a descriptor, which the limits might not leave.
+	if !o.call(StepPrivileges, unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0) || !o.scope() {
+		return
+	}
 	for i := range o.limits {
 		l := &o.limits[i]
 		if !o.call(StepLimits, unix.SYS_PRLIMIT64, 0, l.resource, uintptr(unsafe.Pointer(&l.value))) {
 			return
 		}
 	}
-	if !o.call(StepPrivileges, unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0) ||
-		!o.call(StepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&o.filter))) {
+	if !o.call(StepFilter, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&o.filter))) {
 		return
 	}
 	o.call(StepExec, unix.SYS_EXECVE, uintptr(unsafe.Pointer(o.program)),

@@ -88,8 +88,9 @@ const (
 	StepDescriptors
 	StepParent
 	StepDirectory
-	StepLimits
 	StepPrivileges
+	StepScope
+	StepLimits
 	StepFilter
 	StepExec
 	StepKeeper
@@ -100,7 +101,8 @@ func (s Step) String() string {
 	names := [...]string{
 		StepArguments: "reading the scanner's arguments", StepDescriptors: "closing descriptors",
 		StepParent: "tying the scanner to its parent", StepDirectory: "changing to the work directory",
-		StepLimits: "setting the limits", StepPrivileges: "setting no new privileges",
+		StepPrivileges: "setting no new privileges", StepScope: "entering a domain of its own",
+		StepLimits: "setting the limits",
 		StepFilter: "installing the filter", StepExec: "executing the scanner", StepKeeper: "keeping the scanner",
 	}
 	if int(s) >= len(names) || s == 0 {

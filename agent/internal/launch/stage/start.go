@@ -76,7 +76,7 @@ func (o *order) sealAll() error {
 }
 
 func orderOf(job Job, stdio [3]uintptr) (*order, error) {
-	o := &order{stdio: stdio, dieWith: job.DieWith}
+	o := &order{stdio: stdio, dieWith: job.DieWith, scoped: scoped()}
 	var err error
 	if o.limits, err = limitsOf(job); err != nil {
 		return nil, &Failure{StepLimits, errno(err)}
