@@ -63,14 +63,14 @@ func abstractTake(r *attempt.Report, args []string) {
 		<-time.After(time.Until(until))
 		return
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	_ = l.SetDeadline(until)
 	conn, err := l.AcceptUnix()
 	if err != nil {
 		r.Errno = netErrno(err)
 		return
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	_ = conn.SetDeadline(until)
 	buf, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := conn.ReadMsgUnix(buf, oob)
@@ -126,7 +126,7 @@ func give(name string, dir *os.File, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	_ = conn.SetDeadline(until)
 	if _, _, err := conn.WriteMsgUnix([]byte("x"), unix.UnixRights(int(dir.Fd())), nil); err != nil {
 		return err
