@@ -44,6 +44,9 @@ type Nested struct {
 	Member string `json:"member"`
 	// Into is where it is unpacked, below the entry's own path.
 	Into RelPath `json:"into"`
+	// Optional says that the outer archive may be without the member; an
+	// archive that lacks one that is not optional is refused.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // Matches reports whether a member of the outer archive is the inner one.

@@ -19,8 +19,8 @@ type ExtractPolicy struct {
 	MaxPathBytes int64 `json:"max_path_bytes"`
 	// MaxDepth is how many components an entry's name may have.
 	MaxDepth int64 `json:"max_depth"`
-	// MaxRatio is how many bytes may come out of a compressed stream for each
-	// byte that went in, once RatioFloor bytes have come out.
+	// MaxRatio is how many bytes may come out of a compressed archive for each
+	// byte that the whole of it has, once RatioFloor bytes have come out.
 	MaxRatio int64 `json:"max_ratio"`
 	// Duplicates says what a second entry of the same name does.
 	Duplicates Clash `json:"duplicates"`

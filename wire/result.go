@@ -133,6 +133,9 @@ type Extraction struct {
 	Replaced int64 `json:"replaced"`
 	// Clamped counts entries whose mode lost bits that matter (set-id, sticky).
 	Clamped int64 `json:"clamped"`
+	// Noted counts entries that are as the archive has them, but that some
+	// installers would write elsewhere.
+	Noted int64 `json:"noted,omitempty"`
 	// Notes name the first deviations.
 	Notes []Note `json:"notes"`
 }
@@ -143,7 +146,8 @@ type Note struct {
 	Entry string `json:"entry"`
 	// Rule is the stable name of the rule.
 	Rule string `json:"rule"`
-	// Action is what was done: "skipped", "renamed", "replaced", "clamped".
+	// Action is what was done: "skipped", "renamed", "replaced", "clamped",
+	// or "noted" when nothing was.
 	Action string `json:"action"`
 	// Detail says more, in one line.
 	Detail string `json:"detail"`
