@@ -280,16 +280,24 @@ func TestABundleThatCanNotBeMadeIsAnErrorAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAParentThatIsNoDirectoryIsAConfigurationError(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
+func TestAParentThatCantBeIsAConfigurationErrorAndNothingIsMade(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := bundle.NewStore(bundle.Config{Runtime: "test", Parent: filepath.Join(file, "runs")})
-	defer s.Close()
-	_, err := s.Create(t.Context(), request(specOf(), "/work"))
-	if sandbox.CodeOf(err) != sandbox.CodeConfig || !strings.Contains(err.Error(), file) {
-		t.Errorf("got %v, want a configuration error that names %s", err, file)
+	for _, parent := range []string{file, filepath.Join(file, "runs"), filepath.Join(dir, "missing", "runs")} {
+		s := bundle.NewStore(bundle.Config{Runtime: "test", Parent: parent})
+		_, err := s.Create(t.Context(), request(specOf(), "/work"))
+		if sandbox.CodeOf(err) != sandbox.CodeConfig || !strings.Contains(err.Error(), parent) || strings.Contains(err.Error(), "removing") {
+			t.Errorf("got %v, want a configuration error that names %s alone", err, parent)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("made %v, %v", entries, err)
 	}
 }
 

@@ -36,6 +36,7 @@ type Dir struct {
 	store   *Store
 	request Request
 	path    string
+	made    bool
 	lock    *os.File
 	work    *os.Root
 	once    sync.Once
@@ -79,7 +80,9 @@ func (d *Dir) Close() error {
 			d.work.Close()
 			d.store.open.Add(-1)
 		}
-		d.err = rmtree.Remove(d.path)
+		if d.made {
+			d.err = rmtree.Remove(d.path)
+		}
 		if d.lock != nil {
 			d.lock.Close()
 		}
@@ -103,6 +106,7 @@ func (d *Dir) make() error {
 	if err := os.Mkdir(d.path, 0o700); err != nil {
 		return err
 	}
+	d.made = true
 	var err error
 	if d.lock, err = lockDir(d.path); err != nil {
 		return err
@@ -121,12 +125,16 @@ func (d *Dir) make() error {
 }
 
 // makeParent makes the parent if it is missing, searchable for everybody
-// whatever the umask says.
+// whatever the umask says. What is above it is not made: a path with a slip in
+// it would go unnoticed, and what was made stay behind.
 func (s *Store) makeParent() error {
 	if _, err := os.Stat(s.config.Parent); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.MkdirAll(s.config.Parent, 0o711); err != nil {
+	if err := os.Mkdir(s.config.Parent, 0o711); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
 		return err
 	}
 	return os.Chmod(s.config.Parent, 0o711)

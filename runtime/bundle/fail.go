@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
 
@@ -32,7 +33,7 @@ func (s *Store) classify(r Request, doing string, err error) *sandbox.Error {
 		e.Code = sandbox.CodeFetch
 	case errors.Is(err, errArtifact):
 		e.Code = sandbox.CodeFetch
-	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EROFS), errors.Is(err, unix.ENOTDIR):
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EROFS), errors.Is(err, unix.ENOTDIR), errors.Is(err, fs.ErrNotExist):
 		e.Kind, e.Code = sandbox.Refused, sandbox.CodeConfig
 		e.Hint = fmt.Sprintf("run directories are made below %s, which has to be a directory that this process may write to", s.config.Parent)
 	}

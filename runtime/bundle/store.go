@@ -19,7 +19,8 @@ type Config struct {
 	// Runtime is the name that errors carry.
 	Runtime string
 	// Parent is the directory in which run directories are made; empty means
-	// the system's temporary directory. It is made if it is missing.
+	// the system's temporary directory. It is made if it is missing, but
+	// nothing above it is.
 	Parent string
 	// UID and GID are whom a run's files belong to; 0 leaves them to this
 	// process, which has to be root otherwise.

@@ -1,8 +1,11 @@
 package build
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
+	"os"
 	"path/filepath"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bwrap"
@@ -46,6 +49,9 @@ func Runtime(o Options) (Built, error) {
 	if err != nil {
 		return Built{}, err
 	}
+	if err := checkRunDir(runDir); err != nil {
+		return Built{}, err
+	}
 	switch o.Sandbox.Runtime {
 	case none.Name:
 		r, err := none.New(none.Config{Unsafe: o.Unsafe, RunDir: runDir})
@@ -70,6 +76,26 @@ func Runtime(o Options) (Built, error) {
 		return Built{}, &config.Error{Message: err.Error()}
 	}
 	return Built{}, &config.Error{Message: fmt.Sprintf("runtime %q can't be made", o.Sandbox.Runtime)}
+}
+
+// checkRunDir refuses a place for run directories that is not there. It is
+// never made: a path with a slip in it would go unnoticed, and what was made
+// stay behind.
+func checkRunDir(dir string) error {
+	where, fix := "run_dir is", "make the directory, or correct [worker.sandbox] run_dir or --run-dir"
+	if dir == "" {
+		dir, where, fix = os.TempDir(), "run_dir is not set and the temporary directory is", "make the directory, correct TMPDIR, or set [worker.sandbox] run_dir"
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &config.Error{Message: fmt.Sprintf("%s %s, which does not exist; %s", where, dir, fix)}
+	case err != nil:
+		return &config.Error{Message: fmt.Sprintf("%s %s, which can't be looked at: %v; %s", where, dir, err, fix)}
+	case !info.IsDir():
+		return &config.Error{Message: fmt.Sprintf("%s %s, which is no directory; %s", where, dir, fix)}
+	}
+	return nil
 }
 
 func absolute(dir string) (string, error) {

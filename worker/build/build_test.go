@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -59,6 +60,33 @@ func TestACanaryThatNoSandboxCouldReachIsRefused(t *testing.T) {
 	o.Canaries = append(o.Canaries, loopback)
 	if _, err := Runtime(o); sandbox.CodeOf(err) != sandbox.CodeConfig {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestAPlaceForRunsThatIsNotThereIsRefusedAndNotMade(t *testing.T) {
+	parent := t.TempDir()
+	file := filepath.Join(parent, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{
+		filepath.Join(parent, "a", "b"): "does not exist; make the directory", file: "is no directory", filepath.Join(file, "x"): "can't be looked at",
+	} {
+		for _, runtime := range []string{"none", "bwrap"} {
+			o := Options{Sandbox: sandboxConfig(t, runtime), Unsafe: true, Worker: "w"}
+			o.Sandbox.RunDir = dir
+			if _, err := Runtime(o); !config.IsConfig(err) || !strings.Contains(err.Error(), "run_dir is "+dir) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", dir, err, want)
+			}
+			o.Sandbox.RunDir = ""
+			t.Setenv("TMPDIR", dir)
+			if _, err := Runtime(o); !config.IsConfig(err) || !strings.Contains(err.Error(), "TMPDIR") || !strings.Contains(err.Error(), want[:7]) {
+				t.Errorf("TMPDIR=%s: %v, want %q", dir, err, want)
+			}
+		}
+	}
+	if entries, err := os.ReadDir(parent); err != nil || len(entries) != 1 {
+		t.Errorf("made %v, %v", entries, err)
 	}
 }
 
