@@ -18,8 +18,8 @@ import (
 	"github.com/batleforc/batlehub-sandbox/worker/build"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 	"github.com/batleforc/batlehub-sandbox/worker/internal/canary"
+	"github.com/batleforc/batlehub-sandbox/worker/internal/rehearse"
 	"github.com/batleforc/batlehub-sandbox/worker/internal/ui"
-	"github.com/batleforc/batlehub-sandbox/worker/scan"
 	"github.com/batleforc/batlehub-sandbox/worker/scanner"
 )
 
@@ -158,7 +158,7 @@ func (a *app) load() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := scan.CheckConfig(c); err != nil {
+	if err := rehearse.Config(c); err != nil {
 		return nil, err
 	}
 	for _, w := range c.Warnings {

@@ -1,4 +1,4 @@
-package scan
+package rehearse
 
 import (
 	"errors"
@@ -15,10 +15,10 @@ import (
 	"github.com/batleforc/batlehub-sandbox/worker/scanner"
 )
 
-// CheckConfig plans a run of every configured scanner over an artifact of
+// Config plans a run of every configured scanner over an artifact of
 // nothing, and refuses what no agent would follow: found at load, and not with
 // the first artifact. Its errors are *config.Error.
-func CheckConfig(c *config.Config) error {
+func Config(c *config.Config) error {
 	for _, name := range slices.Sorted(maps.Keys(c.Scanners)) {
 		s := c.Scanners[name]
 		if !scanner.Needed(s) {

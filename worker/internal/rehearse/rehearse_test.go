@@ -1,4 +1,4 @@
-package scan
+package rehearse
 
 import (
 	"os"
@@ -21,7 +21,7 @@ func TestAScannerThatNoAgentWouldRunIsRefusedAtLoad(t *testing.T) {
 		"findings = \"f\"\ncommand = \"x\"": `scanner 'x'`,
 		"command = \"x\"\nargs = [\"" + strings.Repeat("a", 1<<19) + "\"]": `argv has`,
 	} {
-		err := CheckConfig(load(t, "\n[scanners.x]\n"+text+"\n"))
+		err := Config(load(t, "\n[scanners.x]\n"+text+"\n"))
 		if err == nil || !config.IsConfig(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80q: %v, want %q", text, err, want)
 		}
@@ -33,7 +33,7 @@ func TestWhatCanBeRunIsNotRefused(t *testing.T) {
 		"", "[scanners.gitleaks]\n[scanners.trivy]\n[scanners.postmortem]\n[scanners.guarddog]\necosystems = [\"go\"]\n",
 		"[scanners.osv]\n", "[scanners.x]\ncommand = \"x\"\nargs = [\"{name}\"]\nlayout = { path = \"a\", files = { \"b\" = \"\", \"ab/c\" = \"\" } }\n",
 	} {
-		if err := CheckConfig(load(t, text)); err != nil {
+		if err := Config(load(t, text)); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
