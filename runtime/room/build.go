@@ -117,7 +117,7 @@ func assemble(ctx context.Context, draft string, o Options) (Report, error) {
 		return report, err
 	}
 	defer root.Close()
-	t := &tree{root: root}
+	t := &tree{root: root, ownAgent: o.Agent != ""}
 	for _, s := range o.From {
 		if err := t.source(ctx, s); err != nil {
 			return report, err

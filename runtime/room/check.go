@@ -53,8 +53,11 @@ const (
 var searchPath = []string{"usr/local/bin", "usr/bin", "bin"}
 
 // unwanted are the programs that no room has on its PATH: with one of them, an
-// escaped scanner has a tool.
-var unwanted = []string{"sh", "bash", "busybox", "batlehub", "sandboxctl"}
+// escaped scanner has a tool. The probe looks for the same ones from inside.
+var unwanted = []string{
+	"sh", "bash", "busybox", "batlehub", "sandboxctl",
+	"dash", "ash", "zsh", "ksh", "mksh", "csh", "tcsh", "fish", "rbash", "toybox", "pwsh",
+}
 
 // Check reports what keeps the tree at dir from being a room for commands. The
 // error says that the tree could not be looked at.
@@ -70,7 +73,7 @@ func Check(dir string, commands ...string) ([]Problem, error) {
 		problems = append(problems, checkCommand(root, c)...)
 	}
 	for _, name := range unwanted {
-		if p, ok := find(root, name); ok {
+		if p, ok := present(root, name); ok {
 			problems = append(problems, Problem{RuleShell, "/" + p, "a room has no shell and no program of the worker's", "leave it out"})
 		}
 	}
@@ -140,6 +143,53 @@ func find(root *os.Root, name string) (string, bool) {
 	return "", false
 }
 
+// present looks for a name on the room's PATH as the probe does: whatever has
+// it counts, a link that leads nowhere too.
+func present(root *os.Root, name string) (string, bool) {
+	for _, dir := range searchPath {
+		d, err := follow(root, dir)
+		if err != nil {
+			continue
+		}
+		if p := path.Join(d, name); lstat(root, p) != nil {
+			return p, true
+		}
+	}
+	return "", false
+}
+
+func lstat(root *os.Root, name string) fs.FileInfo {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+// notExecutable finds a command that is there and is no program.
+func notExecutable(root *os.Root, command string) (string, bool) {
+	candidates := []string{inRoom(command)}
+	if !path.IsAbs(command) {
+		candidates = nil
+		for _, dir := range searchPath {
+			candidates = append(candidates, path.Join(dir, command))
+		}
+	}
+	for _, name := range candidates {
+		p, err := follow(root, name)
+		if err != nil {
+			continue
+		}
+		if info := lstat(root, p); info != nil {
+			if info.Mode().IsRegular() {
+				return "/" + name + " is not executable", true
+			}
+			return "/" + name + " is not a file", true
+		}
+	}
+	return "", false
+}
+
 func checkCommand(root *os.Root, command string) []Problem {
 	const fix = "add it to the room's sources"
 	var name string
@@ -152,11 +202,14 @@ func checkCommand(root *os.Root, command string) []Problem {
 	} else {
 		name, found = find(root, command)
 	}
+	if fault, there := notExecutable(root, command); !found && there {
+		return []Problem{{RuleCommand, command, fault, "chmod +x what it is copied from, and build the room again"}}
+	}
 	if !found {
 		return []Problem{{RuleCommand, command, "there is no such program in the room", fix}}
 	}
 	if missing := needs(root, name); missing != "" {
-		return []Problem{{RuleCommand, "/" + name, "it needs " + missing + ", which is not in the room", "add it, or build with the host's libraries (Options.Libraries)"}}
+		return []Problem{{RuleCommand, "/" + name, "it needs " + missing + ", which is not in the room", "add it, or build with the host's: --libraries"}}
 	}
 	return nil
 }

@@ -17,8 +17,10 @@ import (
 // tree is a room that is being put together. Every path in it is relative to
 // its root, which os.Root keeps it below.
 type tree struct {
-	root    *os.Root
-	skipped []string
+	root *os.Root
+	// ownAgent says that the agent is put in after the sources.
+	ownAgent bool
+	skipped  []string
 }
 
 func (t *tree) source(ctx context.Context, s Source) error {
@@ -35,13 +37,17 @@ func (t *tree) source(ctx context.Context, s Source) error {
 	if err != nil {
 		return err
 	}
+	to := inRoom(s.To)
+	if s.To == "" && !info.IsDir() {
+		to = path.Join("usr/local/bin", filepath.Base(s.Path))
+	}
+	if err := t.checkPlace(to, !info.IsDir(), t.ownAgent); err != nil {
+		return err
+	}
 	if info.IsDir() {
-		return t.directory(ctx, s.Path, inRoom(s.To))
+		return t.directory(ctx, s.Path, to)
 	}
-	if s.To == "" {
-		return t.file(ctx, s.Path, path.Join("usr/local/bin", filepath.Base(s.Path)))
-	}
-	return t.file(ctx, s.Path, inRoom(s.To))
+	return t.file(ctx, s.Path, to)
 }
 
 // inRoom is an absolute path of the room as a name below its root; "" and "/"
