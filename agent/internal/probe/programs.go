@@ -17,8 +17,14 @@ import (
 )
 
 // unwanted are the programs that a room must not have on PATH: a shell to
-// start what an exploit brings along, or the worker's own programs.
-var unwanted = []string{"sh", "bash", "busybox", "batlehub", "sandboxctl"}
+// start what an exploit brings along, or the worker's own programs. RFC 0022
+// §4.3 names sh, bash, busybox and batlehub; the others are shells under other
+// names, and this project's own program. Whoever builds rooms (runtime/room) has
+// the same list.
+var unwanted = []string{
+	"sh", "bash", "busybox", "batlehub", "sandboxctl",
+	"dash", "ash", "zsh", "ksh", "mksh", "csh", "tcsh", "fish", "rbash", "toybox", "pwsh",
+}
 
 // noShell: none of the unwanted programs is on PATH. In the worker's own image
 // they are by construction, and finding them is a warning.
