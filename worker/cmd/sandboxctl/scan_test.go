@@ -141,7 +141,11 @@ func TestAScannerThatGivesNoAnswerIsNeverAClean(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := runDir(t)
-			config := put(t, "c.toml", fmt.Appendf(nil, "[scanners.tool]\ncommand = \"tool\"\nargs = %s\nfindings = %q\ntimeout = \"2s\"\n", c.args, c.findings))
+			timeout := "1m"
+			if strings.HasPrefix(name, "hanging") {
+				timeout = "2s"
+			}
+			config := put(t, "c.toml", fmt.Appendf(nil, "[scanners.tool]\ncommand = \"tool\"\nargs = %s\nfindings = %q\ntimeout = %q\n", c.args, c.findings, timeout))
 			r := sandboxctl(t, nil, "scan", "--config", config, "--rooms", rooms, "--run-dir", dir, artifact)
 			if r.status != ExitFailed || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, "sandboxctl: could not scan: tool: ") ||
 				!strings.Contains(r.stderr, c.want) || strings.Contains(r.stderr, "\x1b") {
