@@ -110,7 +110,7 @@ func accounts(t *T, x wire.Extraction, nodes []attempt.Node, c attack.Case) {
 		}
 	}
 	t.Expect(x.Symlinks).To(gomega.Equal(links), "symlinks counted")
-	t.Expect(x.Skipped+x.Renamed+x.Replaced+x.Clamped).To(gomega.Equal(int64(len(c.Notes))), "deviations counted: %+v", x)
+	t.Expect(x.Skipped+x.Renamed+x.Replaced+x.Clamped+x.Noted).To(gomega.Equal(int64(len(c.Notes))), "deviations counted: %+v", x)
 	t.Expect(x.Archives).To(gomega.BeNumerically(">=", 1))
 }
 

@@ -21,7 +21,8 @@
 //     devices, FIFOs, sockets; sparse files; symbolic links that lead out of
 //     the archive's directory, alone or through each other; entries below a
 //     symbolic link; hard links to anything but a file extracted before;
-//     unknown tar types; a file whose name ends in a slash; encrypted members.
+//     unknown tar types; a file whose name ends in a slash; encrypted members;
+//     a tar header that some reader in use passes over, to go on in its content.
 //   - Renamed: names with control characters or stray bytes (%XX); by the
 //     policy's default the second of two entries of one name, and one that
 //     differs by letter case or Unicode form alone (name~2.ext: the ending is
@@ -31,6 +32,8 @@
 //   - Kept as text: symbolic links of a zip to nowhere or to an absolute
 //     place. Most installers of zips know no links and write the target's text
 //     as a file, so that "import evil" may be a link's target and a program.
+//   - Noted: entries of a tar that only a reader that drops the first component
+//     of every name, as npm does, would write in each other's place.
 //   - Never replaced, whatever the policy: a directory by anything else, and
 //     what no archive made.
 //
@@ -75,8 +78,9 @@
 // allocated or written. Beyond them: directories that no entry names are
 // limited like entries; a stream may not be longer than all entries and bytes
 // of the policy could make it; dictionaries and windows end at WindowCap and a
-// tar's extended headers at MetadataCap. A zip's growth is that of all its
-// members in the directory's order, as if they were one stream.
+// tar's extended headers at MetadataCap. Growth is judged against
+// the whole input, which stands complete, so that the order of files does not
+// matter; a zip's is that of all its members, as if they were one stream.
 //
 // # Speed and memory
 //

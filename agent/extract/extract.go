@@ -66,7 +66,7 @@ func (x *Extractor) Archive(ctx context.Context, input string, src *os.File, int
 }
 
 func (x *Extractor) archive(ctx context.Context, src *os.File, into wire.RelPath, nested []wire.Nested) error {
-	inner, err := x.unpack(ctx, src, into, nested)
+	inner, err := x.unpack(ctx, src, into, nested, true)
 	if err != nil {
 		return err
 	}
@@ -79,12 +79,12 @@ func (x *Extractor) archive(ctx context.Context, src *os.File, into wire.RelPath
 }
 
 // unpack unpacks one level: the files first, the symbolic links after them.
-func (x *Extractor) unpack(ctx context.Context, src *os.File, into wire.RelPath, nested []wire.Nested) ([][]*place, error) {
+func (x *Extractor) unpack(ctx context.Context, src *os.File, into wire.RelPath, nested []wire.Nested, outer bool) ([][]*place, error) {
 	base, err := x.tree.base(into)
 	if err != nil {
 		return nil, err
 	}
-	s := &sink{x: x, base: base, dirs: map[string]*dir{"": base}, nested: nested, inner: make([][]*place, len(nested))}
+	s := &sink{x: x, base: base, dirs: map[string]*dir{"": base}, outer: outer, nested: nested, inner: make([][]*place, len(nested))}
 	before := x.entries
 	if err := readArchive(ctx, s, src); err != nil {
 		return nil, err
@@ -102,6 +102,9 @@ func (x *Extractor) unpack(ctx context.Context, src *os.File, into wire.RelPath,
 // unpackNested unpacks the inner archives that one wire.Nested asks for, and
 // removes each once all that was in it stands unpacked.
 func (x *Extractor) unpackNested(ctx context.Context, n wire.Nested, into wire.RelPath, found []*place) error {
+	if len(found) == 0 && n.Optional {
+		return nil
+	}
 	if len(found) == 0 {
 		return refuse("", RuleNestedMissing, fmt.Sprintf("no member %s", quote(n.Member)))
 	}
@@ -129,7 +132,7 @@ func (x *Extractor) unpackInner(ctx context.Context, p *place, target wire.RelPa
 		return fmt.Errorf("opening the nested archive: %w", err)
 	}
 	defer f.Close()
-	if _, err := x.unpack(ctx, f, target, nil); err != nil {
+	if _, err := x.unpack(ctx, f, target, nil, false); err != nil {
 		var refusal *RefusalError
 		if errors.As(err, &refusal) {
 			refusal.Detail = trim(fmt.Sprintf("%s (in %s)", refusal.Detail, quote(p.entry)))

@@ -98,7 +98,7 @@ func zeros(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
 // readStream reads a tar, compressed or not, or an ar.
 func readStream(ctx context.Context, s *sink, src *file, magic string) error {
-	decoder, used, err := newDecoder(src, magic)
+	decoder, err := newDecoder(src, magic)
 	if src.err != nil {
 		return src.err
 	}
@@ -108,7 +108,7 @@ func readStream(ctx context.Context, s *sink, src *file, magic string) error {
 	if c, ok := decoder.(io.Closer); ok {
 		defer c.Close()
 	}
-	g := &growth{x: s.x, src: src, used: used, plain: !compressed(magic)}
+	g := &growth{x: s.x, src: src, plain: !compressed(magic)}
 	st := newStream(s.x, decoder, g)
 	defer st.close()
 	head, err := st.peek(tarBlock)
@@ -127,27 +127,25 @@ func readStream(ctx context.Context, s *sink, src *file, magic string) error {
 	return refuse("", RuleUnknownFormat, "the compressed stream holds no tar")
 }
 
-// newDecoder returns a decoder of src, and how much of src it has used.
-func newDecoder(src *file, magic string) (decoder io.Reader, used func() int64, err error) {
+// newDecoder returns a decoder of src.
+func newDecoder(src *file, magic string) (io.Reader, error) {
 	if has(magic, magicGzip) {
-		in := inflate.NewInput(src)
-		return inflate.NewGzip(in), in.Taken, nil
+		return inflate.NewGzip(inflate.NewInput(src)), nil
 	}
 	in := bufio.NewReaderSize(src, readSize)
-	used = func() int64 { return src.pos - int64(in.Buffered()) }
 	switch {
 	case has(magic, magicBzip2):
-		return bzip2.NewReader(in), used, nil
+		return bzip2.NewReader(in), nil
 	case has(magic, magicXZ):
-		return newXZ(in), used, nil
+		return newXZ(in), nil
 	case has(magic, magicZstd) || skippable(magic):
 		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(WindowCap))
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return d.IOReadCloser(), used, nil
+		return d.IOReadCloser(), nil
 	}
-	return in, used, nil
+	return in, nil
 }
 
 // notEOF is for a header that ends early: the input had begun.

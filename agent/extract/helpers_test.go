@@ -214,6 +214,7 @@ type rawTar struct {
 	prefix     string
 	trailer    string
 	badSum     bool
+	change     func(b []byte) // of the finished header; its checksum is mended unless it changes too
 }
 
 func (h rawTar) bytes() []byte {
@@ -257,8 +258,27 @@ func (h rawTar) bytes() []byte {
 		sum++
 	}
 	copy(b[148:156], fmt.Sprintf("%06o\x00 ", sum))
+	if h.change != nil {
+		mend(b, h.change)
+	}
 	b = append(b, h.content...)
 	return append(b, make([]byte, -len(h.content)&511)...)
+}
+
+// mend changes a header and makes its checksum right again, unless that is
+// what changed.
+func mend(b []byte, change func([]byte)) {
+	before := string(b[148:156])
+	change(b)
+	if string(b[148:156]) != before {
+		return
+	}
+	copy(b[148:156], "        ")
+	var sum int
+	for _, c := range b {
+		sum += int(c)
+	}
+	copy(b[148:156], fmt.Sprintf("%06o\x00 ", sum))
 }
 
 // tarOf joins headers and ends them properly.

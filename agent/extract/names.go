@@ -46,8 +46,10 @@ func nameFault(raw string) (rule, detail string) {
 	switch {
 	case strings.HasPrefix(raw, "/"):
 		return RuleNameAbsolute, "the name begins with a slash"
-	case len(raw) > 1 && raw[1] == ':' && letter(raw[0]) && (len(raw) == 2 || raw[2] == '/' || raw[2] == '\\'):
+	case drive(raw) && (len(raw) == 2 || raw[2] == '/' || raw[2] == '\\'):
 		return RuleNameAbsolute, "the name begins with a drive"
+	case strings.Contains(raw, "//?/"):
+		return RuleNameAbsolute, "the name has a device path in it"
 	case strings.IndexByte(raw, 0) >= 0:
 		return RuleNameNUL, "the name has a NUL byte"
 	case strings.IndexByte(raw, '\\') >= 0:
@@ -56,12 +58,20 @@ func nameFault(raw string) (rule, detail string) {
 	return "", ""
 }
 
+// drive reports whether a name begins as one on a drive does. npm takes the
+// first component away and then, on every system, what is a root to Windows.
+func drive(s string) bool { return len(s) > 1 && s[1] == ':' && letter(s[0]) }
+
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func componentFault(raw, path string) error {
-	for rest := path; rest != ""; {
+	for rest, at := path, 0; rest != ""; at++ {
 		component, after, _ := strings.Cut(rest, "/")
 		rest = after
+		// Deeper down a colon is ordinary: manuals are called B::Name.3pm.
+		if drive(component) && (at < 2 || len(component) == 2) {
+			return refuse(raw, RuleNameAbsolute, "a component of the name begins as a drive does")
+		}
 		if component == ".." {
 			return refuse(raw, RuleNameTraversal, `the name has a ".." component`)
 		}

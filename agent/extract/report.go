@@ -30,6 +30,7 @@ const (
 	renamed  = "renamed"
 	replaced = "replaced"
 	clamped  = "clamped"
+	noted    = "noted"
 )
 
 // note counts a deviation, and names it if it is among the first.
@@ -44,6 +45,8 @@ func (x *Extractor) note(entry, rule, action, detail string) {
 			r.Replaced++
 		case clamped:
 			r.Clamped++
+		case noted:
+			r.Noted++
 		}
 		if len(r.Notes) < wire.NoteCountCap {
 			r.Notes = append(r.Notes, wire.Note{Entry: quote(entry), Rule: rule, Action: action, Detail: trim(detail)})

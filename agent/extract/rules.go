@@ -34,7 +34,8 @@ const (
 	RuleLimitPathBytes = "limit-path-bytes"
 	// RuleLimitDepth refuses a name with more components than max_depth.
 	RuleLimitDepth = "limit-depth"
-	// RuleLimitRatio refuses a stream that grows more than max_ratio times.
+	// RuleLimitRatio refuses more bytes than max_ratio times those of the whole input, compressed. What
+	// its order is does not matter, for the whole input's length is known before the first byte of it is read.
 	RuleLimitRatio = "limit-ratio"
 	// RuleLimitStream refuses a stream longer than all entries and bytes of the policy could make it.
 	RuleLimitStream = "limit-stream"
@@ -45,13 +46,13 @@ const (
 
 	// RuleNameEmpty refuses an entry that is not a directory and has no name.
 	RuleNameEmpty = "name-empty"
-	// RuleNameAbsolute refuses names that begin at a root or at a drive.
+	// RuleNameAbsolute refuses names that begin at a root or at a drive, and those that do once components were taken from their front.
 	RuleNameAbsolute = "name-absolute"
 	// RuleNameTraversal refuses names with a ".." component.
 	RuleNameTraversal = "name-traversal"
 	// RuleNameBackslash refuses names with a backslash, which is a separator to some.
 	RuleNameBackslash = "name-backslash"
-	// RuleNameNUL refuses names with a NUL byte, where some readers stop.
+	// RuleNameNUL refuses names with a NUL byte, where some readers stop, or with bytes behind their end.
 	RuleNameNUL = "name-nul"
 	// RuleNameTooLong refuses components longer than 255 bytes.
 	RuleNameTooLong = "name-too-long"
@@ -66,6 +67,8 @@ const (
 	RuleDuplicate = "duplicate"
 	// RuleCaseClash answers a name that differs from another by letter case or Unicode form alone, as the policy says.
 	RuleCaseClash = "case-clash"
+	// RuleStripClash notes a tar's entry that comes to stand in the place of another once the first component is taken away, as npm does; both are kept.
+	RuleStripClash = "strip-clash"
 	// RuleTypeClash answers a name that is claimed as a directory and as something else, as the policy says for duplicates.
 	RuleTypeClash = "type-clash"
 	// RuleThroughSymlink refuses an entry whose parent the archive declared a symbolic link.
@@ -90,7 +93,7 @@ const (
 	// RuleTypeAmbiguous refuses entries that are a directory to one reader and a file to another.
 	RuleTypeAmbiguous = "type-ambiguous"
 
-	// RuleTarHeader refuses a tar header that does not parse or whose checksum is wrong.
+	// RuleTarHeader refuses a tar header that does not parse, whose checksum is wrong, or that some readers pass over or find another name in.
 	RuleTarHeader = "tar-header"
 	// RuleTarType refuses tar entry types with no one meaning.
 	RuleTarType = "tar-type"
@@ -98,7 +101,7 @@ const (
 	RuleTarSize = "tar-size"
 	// RuleTarConflict refuses extended headers that repeat or contradict each other.
 	RuleTarConflict = "tar-conflict"
-	// RuleTarPAX refuses malformed PAX records.
+	// RuleTarPAX refuses malformed PAX records, and those in which some readers see others.
 	RuleTarPAX = "tar-pax"
 	// RuleTarGlobal leaves out a PAX global header, and refuses one that would rename or resize entries.
 	RuleTarGlobal = "tar-global"

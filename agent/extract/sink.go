@@ -18,6 +18,7 @@ type sink struct {
 	lastDir  *dir
 	moved    map[string]*place // entries that stand under another name
 
+	outer  bool // no archive in another
 	nested []wire.Nested
 	inner  [][]*place // what matched each of nested
 }

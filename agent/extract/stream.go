@@ -110,8 +110,7 @@ type stream struct {
 type growth struct {
 	x     *Extractor
 	src   *file
-	used  func() int64 // of src
-	plain bool         // not compressed
+	plain bool // not compressed
 	out   int64
 }
 
@@ -123,10 +122,17 @@ func (g *growth) take(n int) error {
 	if most := p.MaxBytes + 2048*p.MaxEntries + readSize; g.x.streamed > most {
 		return refuse("", RuleLimitStream, fmt.Sprintf("more than %d bytes of entries, headers and padding", most))
 	}
-	if in := g.used(); !g.plain && g.out > wire.RatioFloor && g.out/p.MaxRatio > in {
-		return refuse("", RuleLimitRatio, fmt.Sprintf("%d bytes became %d, want at most %d times as many", in, g.out, p.MaxRatio))
+	if !g.plain && ratioPassed(p, g.src.size, g.out) {
+		return refuse("", RuleLimitRatio, fmt.Sprintf("%d bytes became %d and more, want at most %d times as many", g.src.size, g.out, p.MaxRatio))
 	}
 	return nil
+}
+
+// ratioPassed reports whether out bytes are too many to come out of an input
+// of in bytes, which is the whole of it and not what was read so far: else a
+// file of zeros would be a bomb before a file of noise, and none behind it.
+func ratioPassed(p wire.ExtractPolicy, in, out int64) bool {
+	return out > wire.RatioFloor && (out-1)/p.MaxRatio >= in
 }
 
 // newStream starts decoding. close must be called before src is used again.

@@ -37,6 +37,8 @@ type tarReader struct {
 	st  *stream
 	raw [tarBlock]byte
 
+	strips stripClashes
+
 	// What extended headers said about the next entry.
 	pax     map[string]string
 	gnuName *string
@@ -102,6 +104,9 @@ func (r *tarReader) entry() error {
 	if err := r.emit(t, h); err != nil {
 		return err
 	}
+	if r.s.outer && (isFile(t.kind) || t.kind == tarHardlink || t.kind == tarSymlink) {
+		r.strips.meet(r.s.x, h)
+	}
 	return nil
 }
 
@@ -123,13 +128,31 @@ func (r *tarReader) resolve(t *tarHeader) (*header, error) {
 		}
 	}
 	r.pax, r.gnuName, r.gnuLink = nil, nil, nil
-	return h, nil
+	return h, r.contradiction(t, h)
+}
+
+// contradiction refuses an entry whose own header is another thing than what
+// the extended ones make of it, to a reader that judges by the first.
+func (r *tarReader) contradiction(t *tarHeader, h *header) error {
+	isLink := t.kind == tarHardlink || t.kind == tarSymlink
+	switch {
+	case h.name == "" && t.taken():
+		return refuse(h.name, RuleNameEmpty, "the entry has no name")
+	case t.ownSlash && isFile(t.kind) && h.size != 0:
+		return refuse(h.name, RuleTypeAmbiguous, "a file whose name in its own header ends in a slash")
+	case isLink && t.link == "" && h.target != "":
+		return refuse(h.name, RuleTarConflict, "a link whose own header has no target")
+	}
+	return nil
+}
+
+func isFile(kind byte) bool {
+	return kind == tarFile || kind == tarFileOld || kind == tarContiguous
 }
 
 // emit hands an entry to the sink.
 func (r *tarReader) emit(t *tarHeader, h *header) error {
-	isFile := t.kind == tarFile || t.kind == tarFileOld || t.kind == tarContiguous
-	if isFile && strings.HasSuffix(h.name, "/") {
+	if isFile(t.kind) && strings.HasSuffix(h.name, "/") {
 		// A directory as tar wrote it before there was a type for it.
 		if h.size != 0 || t.kind == tarContiguous {
 			return refuse(h.name, RuleTypeAmbiguous, "a file whose name ends in a slash")
@@ -227,6 +250,9 @@ func (r *tarReader) gnu(to **string, t *tarHeader, content []byte) error {
 // global reads a PAX header for all entries to come. What git writes is a
 // comment; one that would rename or resize them is read by few and refused.
 func (r *tarReader) global(t *tarHeader, content []byte) error {
+	if r.pax != nil || r.gnuName != nil || r.gnuLink != nil {
+		return refuse(t.name, RuleTarConflict, "a global header between an extended one and its entry")
+	}
 	records, err := parsePAX(t.name, content)
 	if err != nil {
 		return err
@@ -237,7 +263,7 @@ func (r *tarReader) global(t *tarHeader, content []byte) error {
 		}
 	}
 	name := t.name
-	if name == "" || strings.HasPrefix(name, "/") {
+	if strings.HasPrefix(name, "/") {
 		name = "pax_global_header"
 	}
 	return r.s.skip(&header{name: name}, RuleTarGlobal, "a global header, which is no file")

@@ -3,7 +3,6 @@ package extract
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -15,7 +14,7 @@ var (
 	tarSizeField     = field{124, 136}
 	tarChecksumField = field{148, 156}
 	tarLinkField     = field{157, 257}
-	tarMagicField    = field{257, 263}
+	tarFormatField   = field{257, 265}
 	tarPrefixField   = field{345, 500}
 	tarTrailerField  = field{508, 512}
 )
@@ -40,16 +39,25 @@ type tarHeader struct {
 	name, link string
 	kind       byte
 	mode, size int64
+	ownSlash   bool // its name, without a prefix, ended in a slash
 }
 
-// tarChecksum reports whether a block is a header at all. Some old writers
-// summed signed bytes.
+// taken is what is read on for its content or its meaning. Every other type is
+// refused for what it is, whatever its header holds.
+func (t *tarHeader) taken() bool {
+	return strings.IndexByte("\x00012567xgLKV", t.kind) >= 0
+}
+
+// tarChecksum reports whether a block is a header at all, to any reader.
 func tarChecksum(raw *[tarBlock]byte) bool {
 	want, ok := octal(tarChecksumField.of(raw))
-	if !ok {
-		return false
-	}
-	var unsigned, signed int64
+	unsigned, signed := tarSums(raw)
+	return ok && (want == unsigned || want == signed) && !zeros(raw[:])
+}
+
+// tarSums are the checksums of a header: of its bytes, and of signed ones as
+// some old writers took them.
+func tarSums(raw *[tarBlock]byte) (unsigned, signed int64) {
 	for i, c := range raw {
 		if i >= tarChecksumField.from && i < tarChecksumField.to {
 			c = ' '
@@ -57,13 +65,14 @@ func tarChecksum(raw *[tarBlock]byte) bool {
 		unsigned += int64(c)
 		signed += int64(int8(c))
 	}
-	return (want == unsigned || want == signed) && !zeros(raw[:])
+	return unsigned, signed
 }
 
 func parseTar(raw *[tarBlock]byte) (*tarHeader, error) {
 	t := &tarHeader{
 		name: tarNameField.text(raw), link: tarLinkField.text(raw), kind: raw[tarTypeAt],
 	}
+	t.ownSlash = strings.HasSuffix(t.name, "/")
 	if !tarChecksum(raw) {
 		return nil, refuse(t.name, RuleTarHeader, "the header's checksum is wrong")
 	}
@@ -74,33 +83,13 @@ func parseTar(raw *[tarBlock]byte) (*tarHeader, error) {
 	t.size = size
 	t.mode, _ = tarNumber(tarModeField.of(raw))
 	t.mode &= 0o7777
+	if !t.taken() {
+		return t, nil
+	}
+	if err := t.passedOver(raw); err != nil {
+		return nil, err
+	}
 	return t, t.applyPrefix(raw)
-}
-
-// applyPrefix puts the front part of a long name before it. Only ustar has
-// one; GNU keeps times there, and star a shorter one with times behind it.
-func (t *tarHeader) applyPrefix(raw *[tarBlock]byte) error {
-	prefix := tarPrefixField.text(raw)
-	switch string(tarMagicField.of(raw)) {
-	case "ustar\x00":
-		if string(tarTrailerField.of(raw)) == "tar\x00" && len(prefix) > 130 {
-			return refuse(t.name, RuleTarHeader, "a prefix that runs into star's times")
-		}
-	case "ustar ":
-		if prefix == "" {
-			return nil
-		}
-		if _, ok := tarNumber(raw[345:357]); !ok {
-			return refuse(t.name, RuleTarHeader, "a GNU header with a ustar prefix")
-		}
-		return nil
-	default:
-		return nil
-	}
-	if prefix != "" {
-		t.name = prefix + "/" + t.name
-	}
-	return nil
 }
 
 // tarNumber reads a number in octal, or in GNU's base 256. Negative ones and
@@ -131,76 +120,4 @@ func octal(b []byte) (int64, bool) {
 	}
 	v, err := strconv.ParseUint(digits, 8, 63)
 	return int64(v), err == nil && digits[0] != '+'
-}
-
-const (
-	paxPath = "path"
-	paxLink = "linkpath"
-	paxSize = "size"
-	// octalCap is the largest size that a ustar header can hold: 8 GiB - 1.
-	octalCap = 1<<33 - 1
-)
-
-// parsePAX reads the records "length key=value\n" of an extended header. Of
-// those keys that say what an entry is, none may come twice.
-func parsePAX(entry string, b []byte) (map[string]string, error) {
-	fault := func(what string) (map[string]string, error) {
-		return nil, refuse(entry, RuleTarPAX, what)
-	}
-	records := make(map[string]string)
-	for len(b) > 0 {
-		digits, _, ok := strings.Cut(string(b[:min(len(b), 12)]), " ")
-		n, err := strconv.ParseUint(digits, 10, 32)
-		if !ok || err != nil || digits[0] == '0' || digits[0] == '+' || n > uint64(len(b)) || n < uint64(len(digits))+len4 {
-			return fault("a record's length is wrong")
-		}
-		record := string(b[len(digits)+1 : n])
-		b = b[n:]
-		key, value, ok := strings.Cut(strings.TrimSuffix(record, "\n"), "=")
-		if !ok || key == "" || record[len(record)-1] != '\n' || strings.Contains(key, "\x00") {
-			return fault("a record is not key=value")
-		}
-		switch {
-		case strings.HasPrefix(key, "GNU.sparse.") || key == "SCHILY.realsize" || strings.HasPrefix(key, "SUN.holesdata"):
-			return nil, refuse(entry, RuleTarSparse, "the record "+quote(key)+" makes it a sparse file")
-		case key != paxPath && key != paxLink && key != paxSize:
-			continue
-		}
-		if _, again := records[key]; again {
-			return nil, refuse(entry, RuleTarConflict, "two records of "+key)
-		}
-		if value == "" || strings.Contains(value, "\x00") {
-			return fault("the record of " + key + " is empty or has a NUL byte")
-		}
-		records[key] = value
-	}
-	return records, nil
-}
-
-// len4 is the length of a record's rest at its shortest: " k=\n".
-const len4 = 4
-
-// applyPAX lets an entry's PAX records speak. A size is believed only where
-// the header agrees or could not have said it: a reader that ignores PAX
-// would find other entries behind another size.
-func (r *tarReader) applyPAX(t *tarHeader, h *header) error {
-	if v, ok := r.pax[paxPath]; ok {
-		h.name = v
-	}
-	if v, ok := r.pax[paxLink]; ok {
-		h.target = v
-	}
-	v, ok := r.pax[paxSize]
-	if !ok {
-		return nil
-	}
-	size, err := strconv.ParseUint(v, 10, 63)
-	if err != nil || v[0] == '+' {
-		return refuse(h.name, RuleTarPAX, "the size "+quote(v)+" is no decimal number")
-	}
-	if int64(size) != t.size && size <= octalCap {
-		return refuse(h.name, RuleTarSize, fmt.Sprintf("%d bytes in its PAX header, %d in its own", size, t.size))
-	}
-	h.size = int64(size)
-	return nil
 }

@@ -83,17 +83,22 @@ func (z *zipRun) targets() *inflater {
 }
 
 // ratioFault judges growth by the declared sizes, which no member may pass.
-// The members count as one stream in the directory's order, as they would in a
-// tar.gz: one disk image full of zeros in a large package is no bomb.
+// The members count as one stream, as they would in a tar.gz, whatever their
+// order: one disk image full of zeros in a large package is no bomb. A refusal
+// names the member that grows the most.
 func ratioFault(x *Extractor, members []zipMember) error {
 	var in, out int64
+	worst := 0
 	for i := range members {
 		m := &members[i]
 		in += m.compressed
-		out += min(m.size, 1<<50)
-		if out > wire.RatioFloor && out/x.policy.MaxRatio > in {
-			return refuse(m.name, RuleLimitRatio, fmt.Sprintf("%d bytes become %d, want at most %d times as many", in, out, x.policy.MaxRatio))
+		out = min(out+min(m.size, 1<<50), 1<<62)
+		if m.size-m.compressed > members[worst].size-members[worst].compressed {
+			worst = i
 		}
+	}
+	if ratioPassed(x.policy, in, out) {
+		return refuse(members[worst].name, RuleLimitRatio, fmt.Sprintf("%d bytes become %d, want at most %d times as many", in, out, x.policy.MaxRatio))
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func Link(target string) Node { return Node{Type: "symlink", Target: target} }
 // Cases are all cases in the order of their ids.
 func Cases() []Case {
 	var all []Case
-	for _, list := range [][]Case{formatCases(), nameCases(), linkCases(), typeCases(), clashCases(), tarCases(), streamCases(), zipCases(), limitCases(), nestedCases()} {
+	for _, list := range [][]Case{formatCases(), nameCases(), linkCases(), typeCases(), clashCases(), tarCases(), streamCases(), zipCases(), limitCases(), nestedCases(), readerCases()} {
 		all = append(all, list...)
 	}
 	return all

@@ -80,7 +80,7 @@ func streamCases() []Case {
 			}, Refused: "corrupt",
 		},
 		{ID: "E96", Name: "bytes behind a gzip", Why: "Some readers read on into them.", Archive: func() []byte { return append(gz(helloTar()), "and more"...) }, Refused: "trailing-data"},
-		{ID: "E97", Name: "a gzip bomb", Why: "Much comes out of little, and is refused before it is written.", Archive: func() []byte { return gz(tarOf(file("bomb", strings.Repeat("\x00", 48<<20)))) }, Refused: "limit-ratio"},
+		{ID: "E97", Name: "a gzip bomb", Why: "Much comes out of little, and is refused before most of it is written.", Archive: func() []byte { return gz(tarOf(file("bomb", strings.Repeat("\x00", 48<<20)))) }, Refused: "limit-ratio"},
 		{ID: "E98", Name: "a bzip2 bomb", Why: "The same under another compressor.", Archive: func() []byte { return decoded(bombBzip2) }, Refused: "limit-ratio"},
 		{
 			ID: "E99", Name: "a zstd bomb", Why: "Four bytes make 128 KiB.",
