@@ -135,6 +135,29 @@ func TestARuntimeThatAnswersAnythingFailsTheWalls(t *testing.T) {
 	}
 }
 
+// A kernel that can't scope sockets is no fault of the target's, and leaves the
+// core unchecked; one that can is no excuse.
+func TestASocketInReachIsJudgedByWhatTheKernelCanDo(t *testing.T) {
+	for said, want := range map[string]report.Verdict{
+		`"achieved":true,"values":{"landlock":["5"]}`:  report.NotRun,
+		`"achieved":true,"values":{"landlock":["6"]}`:  report.Fail,
+		`"achieved":true`:                              report.Fail,
+		`"achieved":false,"values":{"landlock":["0"]}`: report.Pass,
+	} {
+		target := fake(func(context.Context, sandbox.RunSpec) (sandbox.RunOutput, error) {
+			calls := `,"calls":[{"name":"connect","errno":"ECONNREFUSED"}],"from":1,"until":1000000000}`
+			return sandboxtest.Exited(0, []byte(`{"verb":"abstract",`+said+calls)), nil
+		})
+		target.Capabilities = append(target.Capabilities, conformance.Network)
+		r, specs := check(t, target, options(t, "W82", "W83"))
+		for _, id := range []string{"W82", "W83"} {
+			if s := specs[id]; s.Verdict != want || want == report.NotRun && (!strings.Contains(s.Reason, "Landlock") || r.Verdict != report.Partial) {
+				t.Errorf("%s: %s is %s (%s): %s", said, id, s.Verdict, r.Verdict, s.Reason)
+			}
+		}
+	}
+}
+
 func TestACoreThatIsNotClaimedMakesTheVerdictPartial(t *testing.T) {
 	target := fake(nil)
 	target.Capabilities = []conformance.Capability{conformance.Results, conformance.Timeouts, conformance.Sweep}
