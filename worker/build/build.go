@@ -70,7 +70,7 @@ func Runtime(o Options) (Built, error) {
 		if err != nil {
 			return Built{}, err
 		}
-		return Built{Runtime: r, Work: "/work", Placement: "rooms in " + rooms, Rooms: rooms, Walls: true}, nil
+		return Built{Runtime: hinted{r, rooms}, Work: "/work", Placement: "rooms in " + rooms, Rooms: rooms, Walls: true}, nil
 	}
 	if err := config.CheckRuntime(o.Sandbox.Runtime); err != nil {
 		return Built{}, &config.Error{Message: err.Error()}
