@@ -217,17 +217,23 @@ func (l Layout) entries(t Target) ([]wire.Entry, error) {
 
 // nestedOf asks for the inner archives of a deb and of a gem, in which
 // everything that matters is. Content decides, not the name: whoever uploads a
-// package chooses its name. A plain tar is taken for a gem wherever its
-// data.tar.gz stands, because RubyGems does that too.
+// package chooses its name. A gem is a tar with a data.tar.gz at its top, which
+// only the agent may look for. So every artifact that may be a plain tar is
+// asked for one if it has it, and one that is called a gem must have it.
 func nestedOf(t Target) []wire.Nested {
+	named := strings.HasSuffix(strings.ToLower(t.FileName), ".gem")
 	switch {
 	case bytes.HasPrefix(t.Head, []byte("!<arch>\n")):
 		return []wire.Nested{
 			{Member: "control.tar*", Into: wire.MustRelPath("control")},
 			{Member: "data.tar*", Into: wire.MustRelPath("data")},
 		}
-	case len(t.Head) >= 262 && string(t.Head[257:262]) == "ustar", strings.HasSuffix(strings.ToLower(t.FileName), ".gem"):
-		return []wire.Nested{{Member: "data.tar.gz", Into: wire.MustRelPath("data")}}
+	case named || len(t.Head) == HeadSize && !slices.ContainsFunc(packedMagics, func(m string) bool { return bytes.HasPrefix(t.Head, []byte(m)) }):
+		return []wire.Nested{{Member: "data.tar.gz", Into: wire.MustRelPath("data"), Optional: !named}}
 	}
 	return nil
 }
+
+// packedMagics begin what can't be a plain tar: zip, gzip, bzip2, xz and zstd.
+// The oldest tars have no magic of their own.
+var packedMagics = []string{"PK", "\x1f\x8b", "BZh", "\xfd7zXZ\x00", "\x28\xb5\x2f\xfd"}

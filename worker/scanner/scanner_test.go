@@ -193,24 +193,35 @@ func TestDebsAndGemsAreUnpackedToTheirInsideWhateverTheirName(t *testing.T) {
 	tar := make([]byte, HeadSize)
 	copy(tar[257:], "ustar\x0000")
 	for name, c := range map[string]struct {
-		file string
-		head []byte
-		want int
+		file     string
+		head     []byte
+		want     int
+		optional bool
 	}{
-		"a deb":               {"x.deb", []byte("!<arch>\ndebian-binary"), 2},
-		"a deb named tgz":     {"x.tgz", []byte("!<arch>\n"), 2},
-		"a gem":               {"x.gem", tar, 1},
-		"a gem with no name":  {"x", tar, 1},
-		"a gem of old tar":    {"X.GEM", make([]byte, HeadSize), 1},
-		"a gzip":              {"x.tgz", []byte("\x1f\x8b\x08"), 0},
-		"nothing in it":       {"x", nil, 0},
-		"a zip named as such": {"x.whl", []byte("PK\x03\x04"), 0},
+		"a deb":                {"x.deb", []byte("!<arch>\ndebian-binary"), 2, false},
+		"a deb named tgz":      {"x.tgz", []byte("!<arch>\n"), 2, false},
+		"a gem":                {"x.gem", tar, 1, false},
+		"a gem with no name":   {"x", tar, 1, true},
+		"a tar":                {"x.tar", tar, 1, true},
+		"a gem of old tar":     {"X.GEM", make([]byte, HeadSize), 1, false},
+		"an old tar":           {"x", make([]byte, HeadSize), 1, true},
+		"a gzip":               {"x.tgz", []byte("\x1f\x8b\x08"), 0, false},
+		"a gzip of some size":  {"x.tgz", append([]byte("\x1f\x8b\x08"), tar[3:]...), 0, false},
+		"an xz of some size":   {"x.tar", append([]byte("\xfd7zXZ\x00"), tar[6:]...), 0, false},
+		"nothing in it":        {"x", nil, 0, false},
+		"a zip named as such":  {"x.whl", []byte("PK\x03\x04"), 0, false},
+		"a wheel of some size": {"x.tar", append([]byte("PK\x03\x04"), tar[4:]...), 0, false},
 	} {
 		with := target()
 		with.FileName, with.Head = c.file, c.head
 		got := plan(t, define(t, config.Scanner{Name: "x", Command: "x"}), with)[0].Spec.Bundle.Entries[0].Nested
 		if len(got) != c.want {
 			t.Errorf("%s: %v, want %d inner archives", name, got, c.want)
+		}
+		for _, n := range got {
+			if n.Optional != c.optional {
+				t.Errorf("%s: %+v, want one that may be missing: %t", name, n, c.optional)
+			}
 		}
 	}
 }
