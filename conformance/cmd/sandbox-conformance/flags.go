@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,6 +29,8 @@ type flags struct {
 	slow                            float64
 	merge                           []string
 	command                         string
+	// focused is what focus compiles to, nil without one.
+	focused *regexp.Regexp
 }
 
 func parse(args []string, stderr io.Writer) (*flags, error) {
@@ -69,11 +72,34 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	case f.list, f.prepare:
 	case (f.runtime == "") == (f.adapter == ""):
 		return nil, errors.New("give either --runtime or --adapter")
-	case f.slow <= 0:
+	case f.runtime != "" && !slices.Contains(runtimes, f.runtime):
+		return nil, fmt.Errorf("runtime %q is none that this command makes: %s", f.runtime, strings.Join(runtimes, " or "))
+	case math.IsNaN(f.slow) || f.slow <= 0:
 		return nil, errors.New("--slow wants a number above 0")
 	}
-	return f, nil
+	return f, f.compileFocus()
 }
+
+// runtimes are the values of --runtime.
+var runtimes = []string{"none", "bwrap"}
+
+// compileFocus refuses a pattern that does not compile or that no spec has: a
+// suite over nothing would have nothing to fail.
+func (f *flags) compileFocus() error {
+	if f.focus == "" {
+		return nil
+	}
+	var err error
+	if f.focused, err = regexp.Compile("^(?:" + f.focus + ")"); err != nil {
+		return fmt.Errorf("--focus: %w", err)
+	}
+	if !slices.ContainsFunc(conformance.Specs(), f.wants) {
+		return fmt.Errorf("--focus %q matches no spec; --list names them", f.focus)
+	}
+	return nil
+}
+
+func (f *flags) wants(s conformance.Spec) bool { return f.focused.MatchString(s.ID) }
 
 func targetOf(ctx context.Context, f *flags, b *targets.Builder) (*conformance.Target, error) {
 	var target *conformance.Target
@@ -112,12 +138,8 @@ func optionsOf(ctx context.Context, f *flags, b *targets.Builder) (conformance.O
 			return o, err
 		}
 	}
-	if f.focus != "" {
-		pattern, err := regexp.Compile("^(?:" + f.focus + ")")
-		if err != nil {
-			return o, fmt.Errorf("--focus: %w", err)
-		}
-		o.Focus = func(s conformance.Spec) bool { return pattern.MatchString(s.ID) }
+	if f.focused != nil {
+		o.Focus = f.wants
 	}
 	return o, nil
 }

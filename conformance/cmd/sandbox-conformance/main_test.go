@@ -31,11 +31,31 @@ func TestAWrongCommandLineIsSaidSo(t *testing.T) {
 	}
 }
 
-func TestAnUnknownRuntimeIsNoVerdict(t *testing.T) {
-	var out, errs bytes.Buffer
-	code := run(t.Context(), []string{"--runtime", "chroot", "--agent", "a", "--hostile", "h", "--cache", t.TempDir(), "--source", "."}, &out, &errs)
-	if code != exitBroken || !strings.Contains(errs.String(), `"chroot"`) {
-		t.Errorf("exited %d: %s", code, errs.String())
+func TestWhatIsWrongWithACommandLineIsNamed(t *testing.T) {
+	for want, args := range map[string][]string{
+		`runtime "chroot" is none that this command makes: none or bwrap`: {"--runtime", "chroot"},
+		"--focus: error parsing regexp":                                   {"--runtime", "none", "--focus", "("},
+		`--focus "ZZ" matches no spec`:                                    {"--runtime", "none", "--focus", "ZZ"},
+		`--focus "01" matches no spec`:                                    {"--runtime", "none", "--focus", "01"},
+		"--slow wants a number above 0":                                   {"--runtime", "none", "--slow", "NaN"},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), args, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) {
+			t.Errorf("%q exited %d: %s", args, code, errs.String())
+		}
+	}
+}
+
+func TestAFocusIsTakenForWhatItMatches(t *testing.T) {
+	var errs bytes.Buffer
+	f, err := parse([]string{"--runtime", "none", "--focus", "W|C0[1-9]"}, &errs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]bool{"W01": true, "C09": true, "C10": false, "E01": false} {
+		if f.wants(conformance.Spec{ID: id}) != want {
+			t.Errorf("%s: want %v", id, want)
+		}
 	}
 }
 
