@@ -26,6 +26,7 @@ type Sandbox struct {
 	Runtime           string
 	MemoryLimitMB     int64
 	CPUSeconds        int64
+	MaxArtifactMB     int64
 	MaxExtractedMB    int64
 	MaxEntries        int64
 	StartTimeoutSecs  int64

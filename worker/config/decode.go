@@ -38,6 +38,7 @@ func (d *document) decode() (*Config, error) {
 			Runtime:           d.k.String(sandbox + "runtime"),
 			MemoryLimitMB:     d.k.Int64(sandbox + "memory_limit_mb"),
 			CPUSeconds:        d.k.Int64(sandbox + "cpu_seconds"),
+			MaxArtifactMB:     d.k.Int64(sandbox + "max_artifact_mb"),
 			MaxExtractedMB:    d.k.Int64(sandbox + "max_extracted_mb"),
 			MaxEntries:        d.k.Int64(sandbox + "max_entries"),
 			StartTimeoutSecs:  d.k.Int64(sandbox + "start_timeout_secs"),

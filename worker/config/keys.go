@@ -68,6 +68,7 @@ var keys = []Key{
 	{tableSandbox, "runtime", String, `"bwrap"`, 0, 0, "Where a scanner runs: `none`, `bwrap`, `oci`, `kubernetes` or `crun`."},
 	{tableSandbox, "memory_limit_mb", Integer, "2048", 16, 1 << 30, "Memory of one run in MiB: `RLIMIT_AS` of the scanner on `none` and `bwrap`."},
 	{tableSandbox, "cpu_seconds", Integer, "300", 1, day, "`RLIMIT_CPU` of the scanner in seconds of CPU time."},
+	{tableSandbox, "max_artifact_mb", Integer, "2048", 1, 1 << 30, "Size in MiB above which an artifact is not scanned: it is refused before a byte of it is copied, as a scan without an answer."},
 	{tableSandbox, "max_extracted_mb", Integer, "512", 1, 1 << 30, "MiB that the artifact may unpack to, checked by the agent inside the sandbox."},
 	{tableSandbox, "max_entries", Integer, "50000", 1, 100_000_000, "Entries that the artifact's archives may have, checked by the agent inside the sandbox."},
 	{tableSandbox, "start_timeout_secs", Integer, "120", 1, day, "Seconds a sandbox may take until its agent has fetched the bundle. The run's deadline is this plus the scanner's own `timeout`."},
@@ -118,7 +119,7 @@ var keys = []Key{
 
 	{tableLayout, "kind", String, `"archive"`, 0, 0, "`archive`, `file` or `none`."},
 	{tableLayout, "path", String, `"artifact"`, 0, 0, "Where it goes below `/work`."},
-	{tableLayout, "nested", Tables, "", 0, 0, "Inner archives to unpack too, each `{ member = \"data.tar.*\", into = \"data\" }`; default: those of a gem and of a deb, told by content."},
+	{tableLayout, "nested", Tables, "", 0, 0, "Inner archives to unpack too, each `{ member = \"data.tar.*\", into = \"data\" }`; default: those of a deb, told by content, and a `data.tar.gz` at the top of a plain tar, which makes it a gem, where there is one."},
 	{tableLayout, "files", Table, "{}", 0, 0, "Small files put beside the artifact, path to content."},
 }
 

@@ -33,7 +33,7 @@ var refusals = []struct{ name, text, want string }{
 	{"a key of another runtime's table", "[worker.sandbox.oci]\nengin = \"podman\"", `:2: unknown key "engin" in [worker.sandbox.oci]; did you mean "engine"?`},
 	{"a scanner's key with a slip", "[scanners.x]\ncomand = \"x\"", `:2: unknown key "comand" in [scanners.x]; did you mean "command"?`},
 	{"a layout's key with a slip", "[scanners.x]\ncommand = \"x\"\nlayout = { pth = \"a\" }", `:3: unknown key "pth" in [scanners.x.layout]; did you mean "path"?`},
-	{"a key that would skip the probe", "[worker.sandbox]\nskip_probe = true", `:2: unknown key "skip_probe" in [worker.sandbox]; known here: runtime, memory_limit_mb, cpu_seconds, max_extracted_mb, max_entries, start_timeout_secs, probe_interval_secs, bundle_backend, bundle_prefix, bundle_ttl_secs, run_dir, bwrap, oci, kubernetes, crun`},
+	{"a key that would skip the probe", "[worker.sandbox]\nskip_probe = true", `:2: unknown key "skip_probe" in [worker.sandbox]; known here: runtime, memory_limit_mb, cpu_seconds, max_artifact_mb, max_extracted_mb, max_entries, start_timeout_secs, probe_interval_secs, bundle_backend, bundle_prefix, bundle_ttl_secs, run_dir, bwrap, oci, kubernetes, crun`},
 	{"a string for a number", "[worker.sandbox]\ncpu_seconds = \"300\"", `:2: worker.sandbox.cpu_seconds is the string "300", want an integer`},
 	{"a float for a number", "[worker.sandbox]\ncpu_seconds = 1.5", `:2: worker.sandbox.cpu_seconds is the float 1.5, want an integer`},
 	{"a number out of range", "[worker.sandbox]\nmemory_limit_mb = 0", `:2: worker.sandbox.memory_limit_mb is 0, want 16 to 1073741824`},

@@ -10,20 +10,35 @@ import (
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/worker/internal/ui"
 	"github.com/batleforc/batlehub-sandbox/worker/scanner"
 )
 
-// openTarget opens the artifact and reads its beginning.
-func openTarget(ctx context.Context, path string) (scanner.Target, error) {
-	artifact, err := bundle.FileArtifact(path)
+// openTarget opens the artifact, of at most maxMB MiB, and reads its beginning.
+func openTarget(ctx context.Context, path string, maxMB int64) (scanner.Target, error) {
+	artifact, err := openArtifact(path, maxMB)
 	if err != nil {
-		return scanner.Target{}, plainPathError(err)
+		return scanner.Target{}, fmt.Errorf("could not scan: %w", err)
 	}
 	head, err := readHead(ctx, artifact)
 	if err != nil {
 		return scanner.Target{}, fmt.Errorf("reading the artifact: %w", plainPathError(err))
 	}
 	return scanner.Target{Artifact: artifact, FileName: filepath.Base(path), Head: head}, nil
+}
+
+// openArtifact opens an artifact of at most maxMB MiB. A larger one is refused
+// here: a run copies its artifact whole before anything looks at it, and a
+// sparse file can be as large as anybody likes.
+func openArtifact(path string, maxMB int64) (sandbox.Artifact, error) {
+	artifact, err := bundle.FileArtifact(path)
+	if err != nil {
+		return nil, plainPathError(err)
+	}
+	if size := artifact.Size(); size > maxMB<<20 {
+		return nil, fmt.Errorf("%s has %s, more than [worker.sandbox] max_artifact_mb allows (%d MiB)", path, ui.Bytes(size), maxMB)
+	}
+	return artifact, nil
 }
 
 func readHead(ctx context.Context, artifact sandbox.Artifact) ([]byte, error) {

@@ -110,7 +110,7 @@ func (f runFlags) spec(s *session, argv []string) (sandbox.RunSpec, error) {
 	if f.timeout < time.Millisecond || f.timeout > 24*time.Hour {
 		return sandbox.RunSpec{}, usagef("--timeout is %s, want one between 1ms and 24h", f.timeout)
 	}
-	entries, artifact, err := f.inputs()
+	entries, artifact, err := f.inputs(s.config.Worker.Sandbox.MaxArtifactMB)
 	if err != nil {
 		return sandbox.RunSpec{}, err
 	}
@@ -143,7 +143,7 @@ type input struct {
 
 // inputs are the entries of the flags. The largest file is the run's artifact,
 // and the others travel inside the manifest.
-func (f runFlags) inputs() ([]wire.Entry, sandbox.Artifact, error) {
+func (f runFlags) inputs(maxMB int64) ([]wire.Entry, sandbox.Artifact, error) {
 	var all []input
 	for _, value := range slices.Concat(prefixed(wire.File, f.files), prefixed(wire.Archive, f.archives)) {
 		in, err := parseInput(value.kind, value.text)
@@ -164,8 +164,8 @@ func (f runFlags) inputs() ([]wire.Entry, sandbox.Artifact, error) {
 		e := in.entry
 		if i == largest {
 			var err error
-			if artifact, err = bundle.FileArtifact(in.path); err != nil {
-				return nil, nil, &statusError{ExitRunFailed, plainPathError(err)}
+			if artifact, err = openArtifact(in.path, maxMB); err != nil {
+				return nil, nil, &statusError{ExitRunFailed, err}
 			}
 			e.URL, e.Size = wire.ArtifactURL, artifact.Size()
 		} else {

@@ -53,6 +53,9 @@ func (a *app) scan(c *cobra.Command, path string, f scanFlags) (err error) {
 	if err := checkFormat(f.format); err != nil {
 		return err
 	}
+	if path == "" {
+		return usagef("the artifact's name is empty; usage: %s", c.UseLine())
+	}
 	conf, err := a.load()
 	if err != nil {
 		return err
@@ -61,7 +64,7 @@ func (a *app) scan(c *cobra.Command, path string, f scanFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	target, err := f.target(c, path)
+	target, err := f.target(c, path, conf.Worker.Sandbox.MaxArtifactMB)
 	if err != nil {
 		return err
 	}
@@ -91,7 +94,7 @@ func (a *app) scan(c *cobra.Command, path string, f scanFlags) (err error) {
 	return a.scanStatus(report)
 }
 
-func (f scanFlags) target(c *cobra.Command, path string) (scanner.Target, error) {
+func (f scanFlags) target(c *cobra.Command, path string, maxMB int64) (scanner.Target, error) {
 	var p *scanner.Package
 	if f.purl != "" {
 		parsed, err := scanner.ParsePURL(f.purl)
@@ -107,7 +110,7 @@ func (f scanFlags) target(c *cobra.Command, path string) (scanner.Target, error)
 			return scanner.Target{}, usagef("--sbom: %s", err)
 		}
 	}
-	t, err := openTarget(c.Context(), path)
+	t, err := openTarget(c.Context(), path, maxMB)
 	t.Package, t.SBOM = p, sbom
 	return t, err
 }

@@ -42,8 +42,13 @@ func TestAWrongCommandLineIsOneLineAndStatusTwo(t *testing.T) {
 		{"tree x --agent /nonexistent --file b", "sandboxctl: --agent: /nonexistent: no such file or directory"},
 		{"probe --scanner osv --config " + put(t, "c.toml", []byte("[scanners.osv]\ntype = \"osv\"\n")), `sandboxctl: scanner "osv" makes calls of its own and runs in no sandbox, so it is not scanned with here`},
 		{"worker x", `sandboxctl: unexpected argument "x"; usage: sandboxctl worker [flags]`},
+		{"scan --scanner gitleaks ''", "sandboxctl: the artifact's name is empty; usage: sandboxctl scan ARTIFACT [flags]"},
 	} {
-		r := sandboxctl(t, nil, strings.Fields(c.args)...)
+		args := strings.Fields(c.args)
+		for i := range args {
+			args[i] = strings.Trim(args[i], "'")
+		}
+		r := sandboxctl(t, nil, args...)
 		if r.status != ExitUsage || r.stdout != "" || r.stderr != c.want+"\n" {
 			t.Errorf("%s: status %d, stdout %q\ngot  %swant %s", c.args, r.status, r.stdout, r.stderr, c.want)
 		}
