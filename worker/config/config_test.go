@@ -28,7 +28,7 @@ func load(t *testing.T, text string) *Config {
 
 func TestAConfigurationThatSaysNothingHasTheSpecifiedDefaults(t *testing.T) {
 	want := Sandbox{
-		Runtime: "bwrap", MemoryLimitMB: 2048, CPUSeconds: 300, MaxExtractedMB: 512, MaxEntries: 50_000,
+		Runtime: "bwrap", MemoryLimitMB: 2048, CPUSeconds: 300, MaxArtifactMB: 2048, MaxExtractedMB: 512, MaxEntries: 50_000,
 		StartTimeoutSecs: 120, ProbeIntervalSecs: 600, BundlePrefix: "sandbox/", BundleTTLSecs: 60,
 		Bwrap: Bwrap{Binary: "bwrap", Rooms: "/opt/sandbox"},
 	}
