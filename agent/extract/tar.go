@@ -138,7 +138,8 @@ func (r *tarReader) contradiction(t *tarHeader, h *header) error {
 	switch {
 	case h.name == "" && t.taken():
 		return refuse(h.name, RuleNameEmpty, "the entry has no name")
-	case t.ownSlash && isFile(t.kind) && h.size != 0:
+	case t.ownSlash && t.kind == tarFileOld && h.size != 0:
+		// Not so a typed file: a long name is cut off wherever it is, and that may be at a slash.
 		return refuse(h.name, RuleTypeAmbiguous, "a file whose name in its own header ends in a slash")
 	case isLink && t.link == "" && h.target != "":
 		return refuse(h.name, RuleTarConflict, "a link whose own header has no target")

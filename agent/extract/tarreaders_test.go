@@ -94,6 +94,12 @@ func TestATarThatAnInstallerReadsOtherwiseIsRefused(t *testing.T) {
 		},
 		{name: "a directory in its own header and a file in PAX", archive: tarOf(pax("path=f"), rawTar{name: "f/", content: hidden}), rule: extract.RuleTypeAmbiguous},
 
+		{
+			name:    "a long name that is cut off at a slash",
+			archive: tarOf(gnuName('L', strings.Repeat("n", 99)+"/f"), file(strings.Repeat("n", 99)+"/", "x"), pax("path=d/f"), file("d/", "y")),
+			tree:    map[string]string{strings.Repeat("n", 99): "/", strings.Repeat("n", 99) + "/f": "x", "d": "/", "d/f": "y"},
+		},
+
 		{name: "a drive behind the first component", archive: tarOf(file("package/c:/package.json", "x")), rule: extract.RuleNameAbsolute},
 		{name: "a drive deep down", archive: tarOf(file("package/a/b/C:/x", "x")), rule: extract.RuleNameAbsolute},
 		{name: "a name relative to a drive", archive: tarOf(file("package/c:index.js", "x")), rule: extract.RuleNameAbsolute},
