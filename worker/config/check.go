@@ -117,6 +117,19 @@ func (l *layer) checkType(path string, key Key, value any) error {
 	return nil
 }
 
+// CheckInteger refuses a number that the key of that path (as Key.Path has it)
+// would refuse, for flags that stand in for one.
+func CheckInteger(path string, n int64) error {
+	key := index[path]
+	if n < key.Min || key.Max > 0 && n > key.Max {
+		return fmt.Errorf("is %d, want %s", n, bounds(key))
+	}
+	if n == 0 && key.Min < 0 {
+		return fmt.Errorf("is 0, want at least 1, or %d for no limit", key.Min)
+	}
+	return nil
+}
+
 func bounds(key Key) string {
 	if key.Max == 0 {
 		return fmt.Sprintf("at least %d", key.Min)

@@ -38,6 +38,10 @@ type app struct {
 }
 
 func (a *app) main(args []string) int {
+	if err := checkDescriptors(); err != nil {
+		a.say("sandboxctl: %s", err)
+		return ExitFailed
+	}
 	ctx, stop := withSignals(context.Background())
 	defer stop()
 	// A reader that went away is an error of a write, and not the end of a
@@ -101,7 +105,8 @@ func (a *app) root() *cobra.Command {
 		Long: `sandboxctl scans package files in sandboxes whose walls it has proven first.
 
 Exit status: 0 clean, 1 findings, 2 wrong command line or configuration,
-3 no answer, 4 the artifact was refused, 130 and 143 after SIGINT and SIGTERM.
+3 no answer, 4 the artifact was refused; 129, 130 and 143 after SIGHUP, SIGINT
+and SIGTERM.
 The status of "run" is the scanner's own; see "sandboxctl run --help".`,
 		SilenceUsage: true, SilenceErrors: true,
 		Args: unknownCommand,

@@ -11,10 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/wire"
+	"github.com/batleforc/batlehub-sandbox/worker/config"
 	"github.com/batleforc/batlehub-sandbox/worker/internal/ui"
 )
 
@@ -33,8 +35,9 @@ func (a *app) runCommand() *cobra.Command {
 		Use: "run [flags] -- COMMAND [ARG]…", Short: "Run one command over files in a proven sandbox",
 		Long: `Probes the room and then runs one command in a sandbox of its own, without a
 shell, with /work as the one writable directory and the working directory (on
-runtime "none" a temporary directory). Its standard output comes out as it is;
-the end of its standard error follows on this program's.
+runtime "none" a temporary directory). Its standard output comes out as it is,
+on a terminal with control characters escaped; the end of its standard error
+follows on this program's.
 
 Exit status: the command's own; 123 if the artifact was refused, 124 if it ran
 out of time, 125 if the sandbox gave no answer, 126 if the command can't be
@@ -48,7 +51,12 @@ too: --report says which it was.`,
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return a.run(c.Context(), args, f) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkLimits(c); err != nil {
+				return err
+			}
+			return a.run(c.Context(), args, f)
+		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.room, "room", "", "`name` of the room, that is of a scanner")
@@ -62,6 +70,31 @@ too: --report says which it was.`,
 	flags.Int64Var(&f.fsmb, "file-mb", 0, "largest file in `MiB` that the command may write, instead of max_extracted_mb")
 	flags.StringVar(&f.report, "report", "", "write the agent's report as JSON to `file`")
 	return c
+}
+
+// limitKeys are the keys that flags of run stand in for, and whose bounds they
+// have.
+var limitKeys = []struct{ flag, key string }{
+	{"memory-mb", "worker.sandbox.memory_limit_mb"},
+	{"cpu-seconds", "worker.sandbox.cpu_seconds"},
+	{"address-space-mb", "scanners.<name>.address_space_mb"},
+	{"file-mb", "worker.sandbox.max_extracted_mb"},
+}
+
+func checkLimits(c *cobra.Command) error {
+	for _, l := range limitKeys {
+		if !c.Flags().Changed(l.flag) {
+			continue
+		}
+		n, err := c.Flags().GetInt64(l.flag)
+		if err == nil {
+			err = config.CheckInteger(l.key, n)
+		}
+		if err != nil {
+			return usagef("--%s %s", l.flag, err)
+		}
+	}
+	return nil
 }
 
 func (a *app) run(ctx context.Context, argv []string, f runFlags) (err error) {
@@ -219,7 +252,11 @@ func (a *app) ran(out sandbox.RunOutput, err error) error {
 	if err != nil {
 		return runFailure(out, err)
 	}
-	if _, err := a.stdout.Write(out.Stdout); err != nil {
+	stdout := out.Stdout
+	if term.IsTerminal(int(a.stdout.Fd())) {
+		stdout = []byte(ui.CleanText(string(stdout)))
+	}
+	if _, err := a.stdout.Write(stdout); err != nil {
 		return &statusError{ExitRunFailed, fmt.Errorf("writing the command's output: %w", err)}
 	}
 	if r := out.Refused(); r != nil {

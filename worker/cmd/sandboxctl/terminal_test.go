@@ -69,3 +69,22 @@ func TestNoProgressIsShownInAPipe(t *testing.T) {
 		t.Errorf("status %d, stdout %q, stderr %q", r.status, r.stdout, r.stderr)
 	}
 }
+
+func TestWhatACommandPrintsIsEscapedOnATerminalAlone(t *testing.T) {
+	rooms := testRoom(t, "tool", built(t, "tool"))
+	master, tty := terminal(t)
+	cmd := command(t.Context(), t, nil, "run", "--rooms", rooms, "--room", "tool", "--", "tool", "bytes")
+	cmd.Stdout = tty
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = tty.Close()
+	var seen bytes.Buffer
+	_, _ = io.Copy(&seen, master)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if text := seen.String(); strings.ContainsAny(text, "\x1b\x07\x7f") || !strings.Contains(text, `\u001b`) || !strings.Contains(text, `\x9b`) {
+		t.Errorf("got %q", text)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,13 @@ func TestAWrongCommandLineIsOneLineAndStatusTwo(t *testing.T) {
 		{"run --room ../x -- b", `sandboxctl: --room: invalid label: scanner is "../x", want 1 to 63 of a-z 0-9 - _ . between letters or digits`},
 		{"run -- b", `sandboxctl: --room is missing: runtime "bwrap" runs a command in the room of a scanner, one of /opt/sandbox`},
 		{"run --room x --timeout 0s -- b", "sandboxctl: --timeout is 0s, want one between 1ms and 24h"},
+		{"run --room x --memory-mb 1 -- b", "sandboxctl: --memory-mb is 1, want 16 to 1073741824"},
+		{"run --room x --memory-mb 0 -- b", "sandboxctl: --memory-mb is 0, want 16 to 1073741824"},
+		{"run --room x --memory-mb 1073741825 -- b", "sandboxctl: --memory-mb is 1073741825, want 16 to 1073741824"},
+		{"run --room x --cpu-seconds 86401 -- b", "sandboxctl: --cpu-seconds is 86401, want 1 to 86400"},
+		{"run --room x --file-mb -1 -- b", "sandboxctl: --file-mb is -1, want 1 to 1073741824"},
+		{"run --room x --address-space-mb 0 -- b", "sandboxctl: --address-space-mb is 0, want at least 1, or -1 for no limit"},
+		{"run --room x --address-space-mb -2 -- b", "sandboxctl: --address-space-mb is -2, want -1 to 1073741824"},
 		{"tree", "sandboxctl: the scanner's name (or --output) is missing; usage: sandboxctl tree [SCANNER] [flags]"},
 		{"tree x", "sandboxctl: nothing to build the room from; give --file, --dir or --image"},
 		{"tree ../x --file a", `sandboxctl: the scanner's name: invalid label: scanner is "../x", want 1 to 63 of a-z 0-9 - _ . between letters or digits`},
@@ -124,6 +132,31 @@ func TestVersionHelpAndCompletionsGoToStdoutAlone(t *testing.T) {
 		r := sandboxctl(t, nil, strings.Fields(args)...)
 		if r.status != 0 || r.stdout == "" || r.stderr != "" {
 			t.Errorf("%s: status %d, %d bytes, stderr %q", args, r.status, len(r.stdout), r.stderr)
+		}
+	}
+}
+
+func TestTheHelpNamesEveryStatus(t *testing.T) {
+	r := sandboxctl(t, nil, "--help")
+	for _, status := range []string{"0 clean", "1 findings", "2 wrong", "3 no answer", "4 the artifact", "129, 130 and 143"} {
+		if !strings.Contains(r.stdout, status) {
+			t.Errorf("the help does not name %q", status)
+		}
+	}
+}
+
+func TestTooFewDescriptorsAreOneLineAndNoAnswer(t *testing.T) {
+	for _, limit := range []string{"5", "6", "7", "8", "20"} {
+		for _, verb := range []string{"version", "doctor", "scan --scanner gitleaks x"} {
+			cmd := command(t.Context(), t, nil)
+			script := "ulimit -n " + limit + "; exec " + cmd.Path + " " + verb
+			cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", script}
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			_ = cmd.Run()
+			if cmd.ProcessState.ExitCode() != ExitFailed || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "ulimit -n") {
+				t.Errorf("ulimit -n %s, %s: status %d, %q", limit, verb, cmd.ProcessState.ExitCode(), stderr.String())
+			}
 		}
 	}
 }

@@ -34,6 +34,22 @@ func Clean(s string) string {
 	return b.String()
 }
 
+// CleanText is Clean for text of several lines: line feeds and tabs stay.
+func CleanText(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		i := strings.IndexAny(s, "\n\t")
+		if i < 0 {
+			b.WriteString(Clean(s))
+			break
+		}
+		b.WriteString(Clean(s[:i]))
+		b.WriteByte(s[i])
+		s = s[i+1:]
+	}
+	return b.String()
+}
+
 func plain(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] > 0x7e {

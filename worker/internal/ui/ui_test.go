@@ -29,6 +29,12 @@ func TestNothingHostileReachesATerminal(t *testing.T) {
 	}
 }
 
+func TestTextKeepsItsLinesAndTabs(t *testing.T) {
+	if got, want := CleanText("a\tb\n\x1b[2Jc\r\n\n\xff"), "a\tb\n\\u001b[2Jc\\u000d\n\n\\xff"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestEscapedJSONIsStillTheSameJSON(t *testing.T) {
 	text := strings.ToValidUTF8(hostile, "\uFFFD") + "<&>"
 	var back string
