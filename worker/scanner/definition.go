@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -154,8 +155,16 @@ func (d *Definition) override(c config.Scanner) error {
 		}
 		d.Layout.Path = p
 	}
+	// The files of the type stay: without its own configuration gitleaks would
+	// read the package's.
 	if len(l.Files) > 0 {
-		d.Layout.Files = l.Files
+		files := maps.Clone(l.Files)
+		for name, content := range d.Layout.Files {
+			if _, own := files[name]; !own {
+				files[name] = content
+			}
+		}
+		d.Layout.Files = files
 	}
 	if l.Nested != nil {
 		d.Layout.Nested = []wire.Nested{}
