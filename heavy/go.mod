@@ -13,6 +13,8 @@ replace github.com/batleforc/batlehub-sandbox/agent => ../agent
 require (
 	github.com/batleforc/batlehub-sandbox/runtime v0.0.0
 	github.com/minio/minio-go/v7 v7.4.1
+	go.yaml.in/yaml/v3 v3.0.5
+	golang.org/x/sys v0.50.0
 )
 
 replace github.com/batleforc/batlehub-sandbox/runtime => ../runtime
@@ -33,11 +35,9 @@ require (
 	github.com/tinylib/msgp v1.6.4 // indirect
 	github.com/ulikunitz/xz v0.5.17 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d // indirect
 	golang.org/x/net v0.60.0 // indirect
-	golang.org/x/sys v0.50.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 	gopkg.in/ini.v1 v1.67.3 // indirect
 )
