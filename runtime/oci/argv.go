@@ -3,6 +3,7 @@ package oci
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
@@ -97,7 +98,14 @@ func network(c Config, in Instance) []string {
 	for _, h := range in.Hosts {
 		argv = append(argv, "--add-host", h)
 	}
-	if in.Network == noNetwork || in.Resolve {
+	switch {
+	case in.Resolve:
+		return argv
+	case in.Network == noNetwork:
+		if c.Engine == Podman {
+			// Or it gets a copy of this host's own.
+			argv = append(argv, "--no-hosts")
+		}
 		return argv
 	}
 	// A network of the run's own, from which the storage can be reached and
@@ -181,7 +189,7 @@ func environment(c Config) []string {
 		// not (see Config.Env), and then from the container's.
 		argv = append(argv, "-e", "HOSTNAME")
 		for _, name := range proxies {
-			argv = append(argv, "-e", name)
+			argv = append(argv, "-e", name, "-e", strings.ToLower(name))
 		}
 	}
 	return append(argv, "-e", "HOME="+workDir, "-e", "PATH="+pathEnv)

@@ -63,13 +63,16 @@ func (e *engine) call(ctx context.Context, path string, args ...string) (process
 	return process.Run(ctx, process.Spec{Path: path, Argv: append([]string{e.config.Binary}, args...), Env: e.env, Head: callHead})
 }
 
-// tidy is what an engine printed without docker's advice, which would be the
-// last line of every error.
+// advices begin the lines of an engine that say nothing about a failure.
+var advices = []string{"Run 'docker ", "See 'docker ", "See 'podman ", "Usage:  docker", "WARNING: Localhost DNS"}
+
+// tidy is what an engine printed without its advice, which would be the last
+// line of every error.
 func tidy(stderr string) string {
 	var lines []string
 	for line := range strings.Lines(stderr) {
 		line = strings.TrimRight(line, "\n")
-		advice := strings.HasPrefix(line, "Run 'docker ") || strings.HasPrefix(line, "See 'docker ") || strings.HasPrefix(line, "See 'podman ")
+		advice := slices.ContainsFunc(advices, func(a string) bool { return strings.HasPrefix(line, a) })
 		if strings.TrimSpace(line) != "" && !advice {
 			lines = append(lines, line)
 		}

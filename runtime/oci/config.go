@@ -166,8 +166,8 @@ func parseEndpoints(urls []string) ([]endpoint, error) {
 		if err != nil || n == 0 {
 			return nil, fmt.Errorf("the storage endpoint %.128q has no port", s)
 		}
-		if ip, err := netip.ParseAddr(u.Hostname()); err == nil && !ip.Is4() {
-			return nil, fmt.Errorf("the storage endpoint %s is an IPv6 address, which a sandbox without network can't reach", net.JoinHostPort(u.Hostname(), port))
+		if ip, err := netip.ParseAddr(u.Hostname()); err == nil && (!ip.Is4() || ip.IsLoopback()) {
+			return nil, fmt.Errorf("the storage endpoint %s is no IPv4 address that a container can reach", net.JoinHostPort(u.Hostname(), port))
 		}
 		list = append(list, endpoint{host: u.Hostname(), port: uint16(n)})
 	}

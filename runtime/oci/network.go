@@ -141,12 +141,12 @@ func (r *Runtime) resolve(ctx context.Context) ([]string, error) {
 		if _, err := netip.ParseAddr(e.host); err == nil {
 			continue
 		}
-		addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", e.host)
+		addresses, err := e.addresses(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, a := range addresses {
-			hosts = append(hosts, e.host+":"+a.Unmap().String())
+			hosts = append(hosts, e.host+":"+a.String())
 		}
 	}
 	return hosts, nil
@@ -166,4 +166,36 @@ func (r *Runtime) refuse(h *host, spec sandbox.RunSpec) *sandbox.Error {
 		return nil
 	}
 	return refused
+}
+
+// Endpoints are where the storage listens, for Firewall: the addresses that a
+// sandbox without network is given, as this host resolves them now.
+func Endpoints(ctx context.Context, urls []string) ([]netip.AddrPort, error) {
+	endpoints, err := parseEndpoints(urls)
+	if err != nil {
+		return nil, err
+	}
+	var list []netip.AddrPort
+	for _, e := range endpoints {
+		addresses, err := e.addresses(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range addresses {
+			list = append(list, netip.AddrPortFrom(a, e.port))
+		}
+	}
+	return list, nil
+}
+
+// addresses are the IPv4 addresses of an endpoint.
+func (e endpoint) addresses(ctx context.Context) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(e.host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", e.host)
+	for i := range found {
+		found[i] = found[i].Unmap()
+	}
+	return found, err
 }
