@@ -202,7 +202,8 @@ func memoryWall(t *T) {
 }
 
 func processWall(t *T) {
-	spec := t.HostileSpec("fork-bomb", "200")
+	// A runtime may bound all processes of the sandbox at 256 instead.
+	spec := t.HostileSpec("fork-bomb", "400")
 	spec.Limits.Processes = 64
 	r := t.HostileRun(spec)
 	t.Expect(r.Achieved).To(gomega.BeFalse(), "%s with a limit of 64", r.Detail)
@@ -232,6 +233,9 @@ func besideOthers(t *T) {
 
 // diesWithWorker kills a worker that waits for a run, and looks.
 func diesWithWorker(t *T) {
+	if t.s.target.Orphans.Instance != "" {
+		t.NotClaimed("an engine's instances outlive a worker until its deadline or a sweep ends them, which is what group O looks at")
+	}
 	cmd, err := t.s.target.Worker(t.s.setup, t.workerRun("killed", "daemon-and-hang", t.s.token))
 	if err != nil {
 		t.Broke("making a worker: %v", err)

@@ -245,16 +245,12 @@ func becomeRoot(r *attempt.Report, _ []string) {
 // status copies the lines of /proc/self/status that speak of walls.
 func status(r *attempt.Report, _ []string) {
 	r.Values = map[string][]string{}
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
+	if err := readStatus(r, "/proc/self/status", ""); err != nil {
 		r.Errno = errnoName(err)
 		return
 	}
-	for line := range strings.Lines(string(b)) {
-		if key, value, ok := strings.Cut(line, ":"); ok {
-			r.Values[key] = strings.Fields(value)
-		}
-	}
+	// What the agent has is what was there before it did anything.
+	_ = readStatus(r, "/proc/1/status", "1:")
 	for name, resource := range map[string]int{
 		"RLIMIT_AS": unix.RLIMIT_AS, "RLIMIT_CPU": unix.RLIMIT_CPU, "RLIMIT_CORE": unix.RLIMIT_CORE,
 		"RLIMIT_FSIZE": unix.RLIMIT_FSIZE, "RLIMIT_NOFILE": unix.RLIMIT_NOFILE, "RLIMIT_NPROC": unix.RLIMIT_NPROC,
@@ -265,6 +261,16 @@ func status(r *attempt.Report, _ []string) {
 		}
 		r.Values[name] = []string{strconv.FormatUint(limit.Cur, 10), strconv.FormatUint(limit.Max, 10)}
 	}
+}
+
+func readStatus(r *attempt.Report, file, prefix string) error {
+	b, err := os.ReadFile(file)
+	for line := range strings.Lines(string(b)) {
+		if key, value, ok := strings.Cut(line, ":"); ok {
+			r.Values[prefix+key] = strings.Fields(value)
+		}
+	}
+	return err
 }
 
 // clock tries to move the machine's clock by nothing at all.
