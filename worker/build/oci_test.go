@@ -60,7 +60,7 @@ func loaded(t *testing.T, text string) Options {
 const storageConfig = "[worker.sandbox]\nruntime = \"oci\"\nbundle_backend = \"bundles\"\n[worker.sandbox.oci]\nengine = \"docker\"\ntransport = \"storage\"\n" +
 	"[storage]\ndefault = \"disk\"\n[storage.backends.disk]\ntype = \"filesystem\"\npath = \"/nonexistent/x\"\n" +
 	"[storage.backends.other]\ntype = \"s3\"\nbucket = \"x\"\n" +
-	"[storage.backends.bundles]\ntype = \"s3\"\nendpoint = \"http://127.0.0.1:9000\"\nbucket = \"cache\"\npath_style = true\n"
+	"[storage.backends.bundles]\ntype = \"s3\"\nendpoint = \"http://192.0.2.1:9000\"\nbucket = \"cache\"\npath_style = true\n"
 
 // Nothing else than the bundles' backend has to be usable, and nothing of the
 // others is made.

@@ -128,7 +128,7 @@ The status of "run" is the scanner's own; see "sandboxctl run --help".`,
 	flags.StringVar(&a.engine, "engine", "", "podman or docker, the `engine` of runtime oci, instead of [worker.sandbox.oci] engine")
 	flags.StringVar(&a.image, "image", "", "`image` of scanners that name none under runtime oci, instead of [worker.sandbox.oci] image")
 	flags.StringVar(&a.runDir, "run-dir", "", "`directory` for run directories, instead of [worker.sandbox] run_dir")
-	root.AddCommand(a.scanCommand(), a.runCommand(), a.probeCommand(), a.doctorCommand(), a.treeCommand(), a.workerCommand(), a.versionCommand())
+	root.AddCommand(a.scanCommand(), a.runCommand(), a.probeCommand(), a.doctorCommand(), a.networkCommand(), a.treeCommand(), a.workerCommand(), a.versionCommand())
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}
