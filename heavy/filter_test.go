@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bwrap"
+	"github.com/batleforc/batlehub-sandbox/runtime/oci"
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
@@ -28,12 +30,13 @@ type filterCase struct {
 
 func filterCases() []filterCase {
 	trivy := func(args ...string) []string {
-		return append([]string{"trivy", "fs", "--quiet", "--cache-dir", "/work/.trivy", "--skip-version-check", "--skip-db-update",
-			"--skip-check-update", "--offline-scan"}, append(args, "/work/artifact")...)
+		common := []string{
+			"trivy", "fs", "--quiet", "--cache-dir", "/work/.trivy", "--skip-version-check", "--skip-db-update", "--skip-check-update", "--offline-scan",
+		}
+		return append(append(common, args...), "/work/artifact")
 	}
 	return []filterCase{
-		{"gitleaks", "gitleaks", []string{"gitleaks", "dir", "--no-banner", "--no-color", "--log-level", "error", "--report-format", "json",
-			"--report-path", "-", "--exit-code", "9", "/work/artifact"}, "private-key"},
+		{"gitleaks", "gitleaks", strings.Fields("gitleaks dir --no-banner --no-color --log-level error --report-format json --report-path - --exit-code 9 /work/artifact"), "private-key"},
 		{"yara", "yara", []string{"yara", "-r", "-s", "/usr/share/yara/install-scripts.yar", "/work/artifact"}, "decodes_and_executes"},
 		{"clamscan", "clamav", []string{"clamscan", "--database=/var/lib/clamav", "--no-summary", "-r", "/work/artifact"}, "BatleHub.Test.Marker"},
 		{"trivy secret,misconfig,license", "trivy", trivy("--format", "json", "--scanners", "secret,misconfig,license"), "MIT"},
@@ -43,12 +46,11 @@ func filterCases() []filterCase {
 }
 
 // filterReport is out/filter-report.json: what each scanner tried and the
-// agent's filter refused.
+// agent's filter refused, by runtime and case.
 type filterReport struct {
-	Runtime string                   `json:"runtime"`
-	Kernel  string                   `json:"kernel"`
-	Cases   map[string]filterOutcome `json:"cases"`
-	NotRun  map[string]string        `json:"not_run"`
+	Kernel   string                              `json:"kernel"`
+	Runtimes map[string]map[string]filterOutcome `json:"runtimes"`
+	NotRun   map[string]string                   `json:"not_run"`
 }
 
 type filterOutcome struct {
@@ -68,28 +70,35 @@ func TestRealScannersAnswerTheSameUnderTheFilter(t *testing.T) {
 	}
 	needBwrap(t)
 	artifact := filterArtifact(t)
-	report := filterReport{Runtime: "bwrap", Kernel: kernelRelease(t), Cases: map[string]filterOutcome{}, NotRun: map[string]string{}}
 	table := filterTable(t)
+	report := filterReport{Kernel: kernelRelease(t), Runtimes: map[string]map[string]filterOutcome{"bwrap": {}, "oci (podman)": {}}, NotRun: map[string]string{}}
 	for _, c := range filterCases() {
-		t.Run(c.name, func(t *testing.T) {
-			if reason := noRoom(t, c.room); reason != "" {
-				report.NotRun[c.name] = reason
-				t.Skip("not run: " + reason)
-			}
-			status, stdout := withoutFilter(t, c, artifact)
-			plainStatus, plainStdout, _ := underFilter(t, c, artifact, "")
-			traced, tracedStdout, calls := underFilter(t, c, artifact, strace)
-			if !strings.Contains(string(stdout), c.wants) {
-				t.Fatalf("the scanner found no %q: status %d: %s", c.wants, status, stdout)
-			}
-			same := sameAnswer(status, stdout, plainStatus, plainStdout) && sameAnswer(status, stdout, traced, tracedStdout)
-			if !same {
-				t.Errorf("without the filter: status %d\n%s\nwith it: status %d\n%s", status, stdout, plainStatus, plainStdout)
-			}
-			report.Cases[c.name] = filterOutcome{Status: plainStatus, SameAsOff: same, Calls: calls.count, Refused: calls.refusedBy(table)}
-		})
+		for name, outcomes := range report.Runtimes {
+			t.Run(c.name+"/"+name, func(t *testing.T) {
+				if reason := notToBeHad(t, name, c.room); reason != "" {
+					report.NotRun[c.name+", "+name] = reason
+					t.Skip("not run: " + reason)
+				}
+				outcomes[c.name] = filterOutcomeOf(t, name, c, artifact, strace, table)
+			})
+		}
 	}
 	writeFilterReport(t, report)
+}
+
+func filterOutcomeOf(t *testing.T, runtime string, c filterCase, artifact, strace string, table map[string][]string) filterOutcome {
+	t.Helper()
+	status, stdout := withoutFilter(t, c, artifact)
+	if !strings.Contains(string(stdout), c.wants) {
+		t.Fatalf("the scanner found no %q: status %d: %s", c.wants, status, stdout)
+	}
+	plain, plainStdout, _ := underFilter(t, runtime, c, artifact, "")
+	traced, tracedStdout, calls := underFilter(t, runtime, c, artifact, strace)
+	same := sameAnswer(status, stdout, plain, plainStdout) && sameAnswer(status, stdout, traced, tracedStdout)
+	if !same {
+		t.Errorf("without the filter: status %d\n%s\nwith it: status %d\n%s\ntraced: status %d", status, stdout, plain, plainStdout, traced)
+	}
+	return filterOutcome{Status: plain, SameAsOff: same, Calls: calls.count, Refused: calls.refusedBy(table)}
 }
 
 // filterTable reads the calls that the filter refuses, and its answers, out of
@@ -121,10 +130,20 @@ func filterTable(t *testing.T) map[string][]string {
 	return table
 }
 
-func noRoom(t *testing.T, room string) string {
+// notToBeHad says why a case can't be run with a runtime here.
+func notToBeHad(t *testing.T, runtime, room string) string {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(checkout, "out/rooms", room, "usr/local/bin/batlehub-sandbox")); err != nil {
 		return fmt.Sprintf("no room out/rooms/%s; scripts/images.sh makes it", room)
+	}
+	if runtime == "bwrap" {
+		return ""
+	}
+	if out, err := engineCommand(t, "podman", "info").CombinedOutput(); err != nil {
+		return "podman does not work here: " + finalLine(out)
+	}
+	if _, err := os.Stat(filepath.Join(checkout, "out/images/podman", room+".json")); err != nil {
+		return fmt.Sprintf("no image of %s; scripts/images.sh podman %s makes it", room, room)
 	}
 	return ""
 }
@@ -143,9 +162,11 @@ func withoutFilter(t *testing.T, c filterCase, artifact string) (int, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	argv := append([]string{"--unshare-all", "--die-with-parent", "--ro-bind", room, "/", "--proc", "/proc", "--dev", "/dev", "--bind", work, "/work",
-		"--clearenv", "--setenv", "HOME", "/work", "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "--chdir", "/work", "--"}, c.argv...)
-	cmd := exec.CommandContext(t.Context(), "bwrap", argv...)
+	walls := []string{
+		"--unshare-all", "--die-with-parent", "--ro-bind", room, "/", "--proc", "/proc", "--dev", "/dev", "--bind", work, "/work",
+		"--clearenv", "--setenv", "HOME", "/work", "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "--chdir", "/work", "--",
+	}
+	cmd := exec.CommandContext(t.Context(), "bwrap", append(walls, c.argv...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() < 0 {
@@ -159,23 +180,30 @@ func withoutFilter(t *testing.T, c filterCase, artifact string) (int, []byte) {
 
 // underFilter runs the scanner as a worker does. With strace's path the whole
 // sandbox is traced.
-func underFilter(t *testing.T, c filterCase, artifact, strace string) (int, []byte, *trace) {
+func underFilter(t *testing.T, runtime string, c filterCase, artifact, strace string) (int, []byte, *trace) {
 	t.Helper()
-	rooms, err := filepath.Abs(filepath.Join(checkout, "out/rooms"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := openDir(t)
-	config := bwrap.Config{Binary: bwrap.DefaultBinary, Rooms: rooms, RunDir: openDir(t), Worker: "filter"}
+	binary := map[string]string{"bwrap": "bwrap", "oci (podman)": "podman"}[runtime]
 	if strace != "" {
-		config.Binary = straceOf(t, strace, bwrap.DefaultBinary, dir)
+		binary = straceOf(t, strace, binary, dir)
 	}
-	rt, err := bwrap.New(config)
+	spec := filterSpec(t, c, artifact)
+	var rt sandbox.Runtime
+	var err error
+	if runtime == "bwrap" {
+		var rooms string
+		if rooms, err = filepath.Abs(filepath.Join(checkout, "out/rooms")); err != nil {
+			t.Fatal(err)
+		}
+		rt, err = bwrap.New(bwrap.Config{Binary: binary, Rooms: rooms, RunDir: openDir(t), Worker: "filter"})
+	} else {
+		spec.Image = builtRecord(t, "podman", c.room).Reference
+		rt, err = oci.New(oci.Config{Engine: oci.Podman, Binary: binary, RunDir: openDir(t), Worker: "filter", Env: placeOfEngines()})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rt.Close()
-	spec := filterSpec(t, c, artifact)
 	out, err := rt.Run(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
@@ -189,6 +217,17 @@ func underFilter(t *testing.T, c filterCase, artifact, strace string) (int, []by
 	return *out.Status, out.Stdout, readTrace(t, dir)
 }
 
+// placeOfEngines is what of the engines' environment says where they are.
+func placeOfEngines() []string {
+	var env []string
+	for _, e := range engineEnv() {
+		if name, _, _ := strings.Cut(e, "="); slices.Contains(oci.PassedOn, name) && name != "PATH" {
+			env = append(env, e)
+		}
+	}
+	return env
+}
+
 func writeFilterReport(t *testing.T, report filterReport) {
 	t.Helper()
 	b, err := json.MarshalIndent(report, "", "  ")
@@ -199,8 +238,10 @@ func writeFilterReport(t *testing.T, report filterReport) {
 	if err := os.WriteFile(name, append(b, '\n'), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range report.Cases {
-		t.Logf("%s: %d calls, status %d, refused: %v", name, c.Calls, c.Status, c.Refused)
+	for runtime, cases := range report.Runtimes {
+		for name, c := range cases {
+			t.Logf("%s, %s: %d calls, status %d, refused: %v", name, runtime, c.Calls, c.Status, c.Refused)
+		}
 	}
 }
 

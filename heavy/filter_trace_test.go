@@ -67,7 +67,11 @@ func straceOf(t *testing.T, strace, program, dir string) string {
 		t.Fatal(err)
 	}
 	name := filepath.Join(openDir(t), filepath.Base(program))
-	script := fmt.Sprintf("#!/bin/sh\ncase ${1-} in --version|--help) exec %[2]s \"$@\" ;; esac\nexec %[1]s -ff -qq --decode-pids=pidns -s 64 -o %[3]s/t %[2]s \"$@\"\n", strace, path, dir)
+	script := fmt.Sprintf(`#!/bin/sh
+# Only what starts a sandbox is traced: not an engine's other commands.
+case ${1-} in --unshare-*|--args|run) exec %[1]s -ff -qq --decode-pids=pidns -s 64 -o %[3]s/t %[2]s "$@" ;; esac
+exec %[2]s "$@"
+`, strace, path, dir)
 	if err := os.WriteFile(name, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +85,8 @@ var (
 )
 
 // readTrace follows the filter: a process is looked at from where it installed
-// it, and all that it started from then on.
+// it and became the scanner, and all that it started from then on. An engine
+// gives the agent a profile of its own before that, which is not looked at.
 func readTrace(t *testing.T, dir string) *trace {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "t.*"))
@@ -116,6 +121,7 @@ func (tr *trace) file(t *testing.T, name string, filtered bool) (children []stri
 		t.Fatal(err)
 	}
 	defer f.Close()
+	installed := false
 	lines := bufio.NewScanner(f)
 	for lines.Buffer(nil, 1<<20); lines.Scan(); {
 		m := callPattern.FindStringSubmatch(lines.Text())
@@ -124,8 +130,11 @@ func (tr *trace) file(t *testing.T, name string, filtered bool) (children []stri
 		}
 		call, args, result, errno, pid := m[1], m[2], m[3], m[4], m[5]
 		if call == "seccomp" && strings.HasPrefix(args, "SECCOMP_SET_MODE_FILTER") && result == "0" {
-			filtered = true
+			installed = true
 			continue
+		}
+		if call == "execve" && result == "0" && installed {
+			installed, filtered = false, filtered || !strings.Contains(args, "batlehub-sandbox")
 		}
 		if !filtered {
 			continue

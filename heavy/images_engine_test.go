@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -72,8 +73,18 @@ func buildImages(t *testing.T, engine string, names ...string) {
 			t.Skip("not run: no yara here; install the package yara")
 		}
 	}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return alreadyBuilt[engine+" "+name] })
+	if len(names) == 0 {
+		return
+	}
 	runCommand(t, imagesScript(t, append([]string{engine}, names...)...))
+	for _, name := range names {
+		alreadyBuilt[engine+" "+name] = true
+	}
 }
+
+// alreadyBuilt are the images that these tests have built, by engine and name.
+var alreadyBuilt = map[string]bool{}
 
 func needPrograms(t *testing.T) {
 	t.Helper()
