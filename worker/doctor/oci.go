@@ -194,15 +194,15 @@ const perContainer = 65536
 // subordinate looks for the user ids that --userns auto takes for each
 // container: those of the worker's user, or of the user "containers" for root.
 func (h Host) subordinate(f engineFacts) []Check {
-	user := "containers"
+	user, uid := "containers", 0
 	if f.rootless {
-		user = h.User
+		user, uid = h.User, h.EUID
 	}
 	var checks []Check
 	for _, file := range []string{"subuid", "subgid"} {
 		check := Check{Name: file, Outcome: Pass}
 		path := filepath.Join(h.Etc, file)
-		count := subordinateIDs(path, user, h.EUID)
+		count := subordinateIDs(path, user, uid)
 		fits := count / perContainer
 		check.Detail = fmt.Sprintf("%s has %d ids for %s, enough for %d containers at a time", path, count, user, fits)
 		fix := fmt.Sprintf("echo %s:2147483647:2147483648 >> %s", user, path)
