@@ -19,10 +19,10 @@ import (
 // bucket, and the firewall that lets networks of runs reach it alone.
 type ociStorage struct {
 	*s3Server
-	kind    string
-	binary  string
-	pool    netip.Prefix
-	store   *conformance.Store
+	kind   string
+	binary string
+	pool   netip.Prefix
+	store  *conformance.Store
 	// table is the firewall's name and ruleset what nft is given.
 	table, ruleset string
 }
