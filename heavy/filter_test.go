@@ -69,6 +69,7 @@ func TestRealScannersAnswerTheSameUnderTheFilter(t *testing.T) {
 		t.Skip("not run: no strace here")
 	}
 	needBwrap(t)
+	makeRooms(t)
 	artifact := filterArtifact(t)
 	table := filterTable(t)
 	report := filterReport{Kernel: kernelRelease(t), Runtimes: map[string]map[string]filterOutcome{"bwrap": {}, "oci (podman)": {}}, NotRun: map[string]string{}}
@@ -128,6 +129,41 @@ func filterTable(t *testing.T) map[string][]string {
 		}
 	}
 	return table
+}
+
+// makeRooms builds the images and trees that are missing, of the scanners whose
+// programs are at hand: what takes many minutes to build is left to
+// scripts/images.sh.
+func makeRooms(t *testing.T) {
+	t.Helper()
+	for _, room := range []string{"gitleaks", "yara", "clamav", "trivy", "syft"} {
+		if !atHand(t, room) || notToBeHad(t, "oci (podman)", room) == "" {
+			continue
+		}
+		for _, engine := range []string{"podman", "docker"} {
+			if engineCommand(t, engine, "info").Run() == nil {
+				buildImages(t, engine, room)
+				break
+			}
+		}
+	}
+}
+
+func atHand(t *testing.T, room string) bool {
+	t.Helper()
+	if program := map[string]string{"yara": "yara", "clamav": "clamscan"}[room]; program != "" {
+		_, err := exec.LookPath(program)
+		return err == nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := filepath.Glob(filepath.Join(cache, "batlehub-sandbox/tools", room+"-*", room))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return room == "gitleaks" || len(built) > 0 || os.Getenv(strings.ToUpper(room)) != ""
 }
 
 // notToBeHad says why a case can't be run with a runtime here.
