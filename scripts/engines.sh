@@ -102,7 +102,7 @@ up_podman() {
   new=$(mktemp "$conf.XXXXXX")
   {
     echo '[containers]'
-    echo "default_ulimits = [\"nofile=$(ulimit -Hn):$(ulimit -Hn)\", \"nproc=$(limit -Hu):$(limit -Hu)\"]"
+    echo "default_ulimits = [\"nofile=$(limit -Hn 20000):$(limit -Hn 20000)\", \"nproc=$(limit -Hu 4096):$(limit -Hu 4096)\"]"
     echo '[engine]'
     if [ ! -d /run/systemd/system ]; then
       echo 'cgroup_manager = "cgroupfs"'
@@ -115,10 +115,13 @@ up_podman() {
   mv "$new" "$conf"
 }
 
-# limit FLAG: a limit that sh may not know or that may be unlimited, as a number.
+# limit FLAG MOST: a hard limit as a number, or MOST if it is higher or sh does not
+# know it. Podman's own default is above what many a worker may have, and a
+# rootless one may have less than root.
 limit() {
-  n=$(bash -c "ulimit $1" 2>/dev/null || echo 8192)
-  case $n in unlimited) n=8192 ;; esac
+  n=$(bash -c "ulimit $1" 2>/dev/null || true)
+  case $n in '' | *[!0-9]*) n=$2 ;; esac
+  if [ "$n" -gt "$2" ]; then n=$2; fi
   echo "$n"
 }
 

@@ -117,7 +117,7 @@ func (r *Runtime) leave(ctx context.Context, j *job, in Instance) error {
 // removeNetwork removes a network by its name or id, under a context of its
 // own. That there is none is no error.
 func (r *Runtime) removeNetwork(ctx context.Context, h *host, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.removal)
 	defer cancel()
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()

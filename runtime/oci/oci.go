@@ -22,6 +22,8 @@ type Runtime struct {
 	runs      inflight.Group
 	names     names
 	engine    engine
+	// removal bounds the removal of one container or network.
+	removal time.Duration
 }
 
 var (
@@ -38,7 +40,7 @@ func New(c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Runtime: Name, Err: err}
 	}
-	r := &Runtime{config: c, endpoints: endpoints}
+	r := &Runtime{config: c, endpoints: endpoints, removal: removalTime}
 	r.engine = engine{config: c, env: environ(c)}
 	// Whom the files of a run belong to is settled once the engine is known.
 	r.store = bundle.NewStore(bundle.Config{Runtime: Name, Parent: c.RunDir})

@@ -54,7 +54,7 @@ func (e *callError) Error() string {
 // vanish removes a run's container, whatever became of it, and looks that it
 // is gone. It has a context of its own.
 func (r *Runtime) vanish(ctx context.Context, j *job) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.removal)
 	defer cancel()
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
