@@ -26,6 +26,9 @@ type filterCase struct {
 	// wants is a text that the scanner's answer must hold: a case that finds
 	// nothing would compare nothing.
 	wants string
+	// threads says that the program starts threads through glibc, which asks
+	// for clone3 first: the one refusal that is known beforehand.
+	threads bool
 }
 
 func filterCases() []filterCase {
@@ -36,12 +39,12 @@ func filterCases() []filterCase {
 		return append(append(common, args...), "/work/artifact")
 	}
 	return []filterCase{
-		{"gitleaks", "gitleaks", strings.Fields("gitleaks dir --no-banner --no-color --log-level error --report-format json --report-path - --exit-code 9 /work/artifact"), "private-key"},
-		{"yara", "yara", []string{"yara", "-r", "-s", "/usr/share/yara/install-scripts.yar", "/work/artifact"}, "decodes_and_executes"},
-		{"clamscan", "clamav", []string{"clamscan", "--database=/var/lib/clamav", "--no-summary", "-r", "/work/artifact"}, "BatleHub.Test.Marker"},
-		{"trivy secret,misconfig,license", "trivy", trivy("--format", "json", "--scanners", "secret,misconfig,license"), "MIT"},
-		{"trivy cyclonedx", "trivy", trivy("--format", "cyclonedx"), "pkg:npm/left-pad@1.3.0"},
-		{"syft", "syft", []string{"syft", "scan", "dir:/work/artifact", "-o", "cyclonedx-json", "-q"}, "left-pad"},
+		{"gitleaks", "gitleaks", strings.Fields("gitleaks dir --no-banner --no-color --log-level error --report-format json --report-path - --exit-code 9 /work/artifact"), "private-key", false},
+		{"yara", "yara", []string{"yara", "-r", "-s", "/usr/share/yara/install-scripts.yar", "/work/artifact"}, "decodes_and_executes", true},
+		{"clamscan", "clamav", []string{"clamscan", "--database=/var/lib/clamav", "--no-summary", "-r", "/work/artifact"}, "BatleHub.Test.Marker", false},
+		{"trivy secret,misconfig,license", "trivy", trivy("--format", "json", "--scanners", "secret,misconfig,license"), "MIT", false},
+		{"trivy cyclonedx", "trivy", trivy("--format", "cyclonedx"), "pkg:npm/left-pad@1.3.0", false},
+		{"syft", "syft", []string{"syft", "scan", "dir:/work/artifact", "-o", "cyclonedx-json", "-q"}, "left-pad", false},
 	}
 }
 
@@ -99,7 +102,11 @@ func filterOutcomeOf(t *testing.T, runtime string, c filterCase, artifact, strac
 	if !same {
 		t.Errorf("without the filter: status %d\n%s\nwith it: status %d\n%s\ntraced: status %d", status, stdout, plain, plainStdout, traced)
 	}
-	return filterOutcome{Status: plain, SameAsOff: same, Calls: calls.count, Refused: calls.refusedBy(table)}
+	found := calls.refusedBy(table)
+	if c.threads && !slices.ContainsFunc(found, func(r refused) bool { return r.Call == "clone3" && r.Errno == "ENOSYS" }) {
+		t.Errorf("glibc starts threads with clone3 and was refused %v: the trace does not see the filter", found)
+	}
+	return filterOutcome{Status: plain, SameAsOff: same, Calls: calls.count, Refused: found}
 }
 
 // filterTable reads the calls that the filter refuses, and its answers, out of
