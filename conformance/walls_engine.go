@@ -3,13 +3,9 @@ package conformance
 import (
 	"os"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/onsi/gomega"
-
-	"github.com/batleforc/batlehub-sandbox/conformance/internal/attempt"
-	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
 
 // engineWalls are kept by runtimes that have an engine below them, or a
@@ -31,21 +27,9 @@ func engineWalls() []Spec {
 // that it is on, at once.
 func strangers(t *T) {
 	port := t.port()
-	var wg sync.WaitGroup
-	var held sandbox.RunOutput
-	var heldErr error
-	holder := t.HostileSpec("listen-for", port, "4s")
-	wg.Go(func() { held, heldErr = t.Run(holder) })
-	seeker := t.Hostile("seek-net", port, "2500ms")
-	wg.Wait()
-	t.Expect(heldErr).NotTo(gomega.HaveOccurred())
-	holding, err := attempt.Parse(held.Stdout)
-	t.Expect(err).NotTo(gomega.HaveOccurred())
+	held, seeker := t.meet(false, []string{"listen-for", port}, 4*time.Second, []string{"seek-net", port}, 2500*time.Millisecond)
 	t.Expect(seeker.Achieved).To(gomega.BeFalse(), "%s", seeker.Detail)
-	t.Expect(holding.Achieved).To(gomega.BeFalse(), "%s", holding.Detail)
-	if seeker.Until < holding.From+int64(300*time.Millisecond) || seeker.From > holding.Until {
-		t.Broke("the two runs were not there at once: one from %d to %d, the other from %d to %d", holding.From, holding.Until, seeker.From, seeker.Until)
-	}
+	t.Expect(held.Achieved).To(gomega.BeFalse(), "%s", held.Detail)
 }
 
 func twoFilters(t *T) {

@@ -13,8 +13,8 @@ import (
 // Edits of the engine's command line, each of which takes one wall down.
 var (
 	ociRootWritable = argvEdit{[]string{"--read-only"}, nil}
-	ociWorkFlags    = argvEdit{[]string{"--tmpfs", "*"}, []string{"--tmpfs", "/work:rw,suid,dev,size=512m"}}
-	ociWorkSize     = argvEdit{[]string{"--tmpfs", "*"}, []string{"--tmpfs", "/work:rw,nosuid,nodev"}}
+	ociWorkFlags    = argvEdit{[]string{"--tmpfs", "/work:*"}, []string{"--tmpfs", "/work:rw,suid,dev,size=512m"}}
+	ociWorkSize     = argvEdit{[]string{"--tmpfs", "/work:*"}, []string{"--tmpfs", "/work:rw,nosuid,nodev"}}
 	ociVariable     = argvEdit{[]string{"-e", "HOME=/work"}, []string{"-e", "HOME=/work", "-e", "LEAKED=1"}}
 	ociDefaultNet   = argvEdit{[]string{"--network", "*"}, nil}
 	ociNoNewPrivs   = argvEdit{[]string{"--security-opt", "no-new-privileges"}, nil}

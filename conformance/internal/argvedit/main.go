@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -80,5 +81,10 @@ func (e edit) apply(args []string) ([]string, error) {
 	return nil, fmt.Errorf("%q is not among the arguments", e.Find)
 }
 
-// matches compares an argument with a pattern, in which "*" is any argument.
-func matches(arg, pattern string) bool { return pattern == "*" || arg == pattern }
+// matches compares an argument with a pattern, at whose end "*" is anything.
+func matches(arg, pattern string) bool {
+	if begin, open := strings.CutSuffix(pattern, "*"); open {
+		return strings.HasPrefix(arg, begin)
+	}
+	return arg == pattern
+}
