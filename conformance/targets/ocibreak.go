@@ -13,8 +13,6 @@ import (
 // Edits of the engine's command line, each of which takes one wall down.
 var (
 	ociRootWritable = argvEdit{[]string{"--read-only"}, nil}
-	ociWorkFlags    = argvEdit{[]string{"--tmpfs", "/work:*"}, []string{"--tmpfs", "/work:rw,suid,dev,size=512m"}}
-	ociWorkSize     = argvEdit{[]string{"--tmpfs", "/work:*"}, []string{"--tmpfs", "/work:rw,nosuid,nodev"}}
 	ociVariable     = argvEdit{[]string{"-e", "HOME=/work"}, []string{"-e", "HOME=/work", "-e", "LEAKED=1"}}
 	ociDefaultNet   = argvEdit{[]string{"--network", "*"}, nil}
 	ociNoNewPrivs   = argvEdit{[]string{"--security-opt", "no-new-privileges"}, nil}
@@ -29,6 +27,28 @@ var (
 	// A root without capabilities could not read what belongs to the sandbox.
 	ociAsRoot = []argvEdit{{[]string{"--user", "*"}, []string{"--user", "0:0"}}, ociSomeCaps}
 )
+
+// work mounts the work directory in another way, for its owner.
+func (b *ociBase) work(options string) argvEdit {
+	return argvEdit{[]string{"--tmpfs", "/work:*"}, []string{"--tmpfs", "/work:rw," + options + b.owner()}}
+}
+
+// owner is each engine's way to say whose a tmpfs is.
+func (b *ociBase) owner() string {
+	if b.Engine == oci.Podman {
+		return ",U"
+	}
+	return fmt.Sprintf(",uid=%d,gid=%d", oci.UID, oci.UID)
+}
+
+// hostIPC shares the host's IPC namespace, whose message queues nobody of
+// another user namespace may mount.
+func (b *ociBase) hostIPC() []argvEdit {
+	if b.Engine == oci.Podman {
+		return []argvEdit{ociHostIPC, ociHostUsers}
+	}
+	return []argvEdit{ociHostIPC}
+}
 
 // hostPIDs shares the host's processes, which no /proc may show in a user
 // namespace of one's own.
@@ -56,7 +76,7 @@ func (b *ociBase) broken(ctx context.Context, s conformance.Setup, id assertion)
 	case wire.AssertReadOnlyRoot:
 		how.edits = []argvEdit{ociRootWritable}
 	case wire.AssertWorkDir:
-		how.edits = []argvEdit{ociWorkFlags}
+		how.edits = []argvEdit{b.work("suid,dev,size=512m")}
 	case wire.AssertEnvironment:
 		how.edits = []argvEdit{ociVariable}
 	case wire.AssertUnprivileged:
@@ -89,9 +109,19 @@ func (b *ociBase) broken(ctx context.Context, s conformance.Setup, id assertion)
 // them.
 func (b *ociBase) smuggled() []conformance.Smuggled {
 	lines := [][]string{
-		{"--network", "host"}, {"--network", "bridge"}, {"--privileged"}, {"--user", "0:0"}, {"--user", "0:0", "--cap-add", "DAC_OVERRIDE"}, {"--read-only=false"},
-		{"--pid", "host"}, {"-e", "AWS_SECRET_ACCESS_KEY=x"}, {"--env", "DATABASE_URL=x"}, {"--security-opt", "seccomp=unconfined"},
-		{"--memory", "8g", "--memory-swap", "8g"}, {"--tmpfs", "/work:rw,suid,dev,exec"}, {"--tmpfs", "/usr/bin:rw"},
+		{"--network", "host"},
+		{"--network", "bridge"},
+		{"--privileged"},
+		{"--user", "0:0"},
+		{"--user", "0:0", "--cap-add", "DAC_OVERRIDE"},
+		{"--read-only=false"},
+		{"--pid", "host"},
+		{"-e", "AWS_SECRET_ACCESS_KEY=x"},
+		{"--env", "DATABASE_URL=x"},
+		{"--security-opt", "seccomp=unconfined"},
+		{"--memory", "8g", "--memory-swap", "8g"},
+		{"--tmpfs", "/work:rw,suid,dev,exec" + b.owner()},
+		{"--tmpfs", "/usr/bin:rw"},
 	}
 	if b.Engine == oci.Podman {
 		lines = append(lines, []string{"--env-host"}, []string{"--read-only-tmpfs=true"})

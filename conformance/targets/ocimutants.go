@@ -25,21 +25,22 @@ func ociMutants(b *ociBase) []conformance.Mutant {
 		// The agent's own gate would see an open network before any spec does.
 		b.mutant("the network is the engine's default", "W70", breakage{edits: []argvEdit{ociDefaultNet}, agent: noGate}),
 		argv("the root is mounted read-write", "W54", ociRootWritable),
-		argv("the work directory takes set-id programs and devices", "W55", ociWorkFlags),
-		argv("the work directory has no size", "W113", ociWorkSize),
+		argv("the work directory takes set-id programs and devices", "W55", b.work("suid,dev,size=512m")),
+		argv("the work directory has no size", "W113", b.work("nosuid,nodev")),
 		argv("the agent is given a variable of the worker's", "P01", ociVariable),
 		argv("capabilities can be had", "W50", ociSomeCaps),
 		argv("inside one is root", "W51", ociAsRoot...),
 		argv("the engine lets privileges be gained", "W110", ociNoNewPrivs),
 		argv("the engine has no filter", "W110", ociUnconfined),
 		argv("the pid namespace is the host's", "W60", b.hostPIDs()...),
-		argv("the IPC namespace is the host's", "W62", ociHostIPC),
+		argv("the IPC namespace is the host's", "W62", b.hostIPC()...),
 		argv("the host name is the host's", "W65", ociHostName),
 		argv("memory has no bound", "W106", ociNoMemory...),
 		b.sharing("the host's programs are in the room", "W63", func(conformance.Setup) string { return "/usr/sbin:/usr/bin:ro" }),
 		b.sharing("a directory of the host's is in the room", "W59", func(s conformance.Setup) string {
 			dir := filepath.Dir(s.Dir)
-			return dir + ":" + dir + ":ro"
+			// Not at its own place: in a room /tmp leads to the work directory.
+			return dir + ":/oldroot" + dir + ":ro"
 		}),
 		b.sharing("two runs share a directory", "W100", func(s conformance.Setup) string {
 			dir := filepath.Join(s.Dir, "shared")
@@ -56,7 +57,7 @@ func ociMutants(b *ociBase) []conformance.Mutant {
 		b.wrapped("a sweep takes nothing that is old", "O04", func(_ conformance.Setup, r sandbox.Runtime) sandbox.Runtime { return &forgetful{faulty{r}} }),
 		b.wrapped("an error of the runtime is an answer", "C13", func(_ conformance.Setup, r sandbox.Runtime) sandbox.Runtime { return &optimist{faulty{r}} }),
 		b.wrapped("every run is opened from the default image", "C39", func(_ conformance.Setup, r sandbox.Runtime) sandbox.Runtime { return &imageless{faulty{r}} }),
-		b.mutant("containers are neither killed nor removed", "C16", breakage{ignore: []string{"kill", "rm"}}),
+		b.mutant("containers are neither killed nor removed", "C20", breakage{ignore: []string{"kill", "rm"}}),
 	}
 	if b.Engine != oci.Docker {
 		list = append(list, argv("there is no user namespace", "W114", ociHostUsers))
