@@ -278,7 +278,7 @@ func livingNeighbour(t *T) {
 	t.Expect(started && !w.ended()).To(gomega.BeTrue(), "the worker's run never showed: %s", w.stderr.String())
 	sweeps := 0
 	for !w.ended() {
-		swept, err := t.s.runtime.Sweep(t.ctx, sandbox.SweepPolicy{Worker: t.s.setup.Worker, OlderThan: time.Second})
+		swept, err := t.s.runtime.Sweep(t.ctx, sandbox.SweepPolicy{Worker: t.s.setup.Worker, OlderThan: time.Minute})
 		t.Expect(err).NotTo(gomega.HaveOccurred())
 		t.Expect(swept.Removed).To(gomega.BeEmpty(), "a run that somebody waits for was swept")
 		sweeps++

@@ -188,7 +188,7 @@ func agentWalls() []wall {
 			why: "Its environment, maps, descriptors and directories are of use to nobody but an attacker.",
 		},
 		{
-			id: "W37", title: "no URL can be found", verb: "urls", control: Broken, scoped: true,
+			id: "W37", title: "no URL can be found", verb: "urls", args: exchangeDir, control: Broken, scoped: true,
 			why: "What the agent was given is consumed before the scanner starts; what is left of value in argv, memory or files is nothing.",
 		},
 		{
@@ -208,10 +208,19 @@ func agentWalls() []wall {
 			why: "A descriptor of the worker's, or a standard input that somebody feeds, would be a channel through the wall.",
 		},
 		{
-			id: "W42", title: "the agent's own files are gone", verb: "leftovers",
+			id: "W42", title: "the agent's own files are gone", verb: "leftovers", args: exchangeDir,
 			why: "The manifest holds the key and the inputs' places: both are gone before the scanner starts.",
 		},
 	}
+}
+
+// exchangeDir tells the attacker where bundle and result pass, besides the work
+// directory.
+func exchangeDir(t *T) []string {
+	if t.s.target.Exchange == "" {
+		return nil
+	}
+	return []string{"exchange=" + t.s.target.Exchange}
 }
 
 func filterIsOn(t *T, r attempt.Report) {

@@ -58,7 +58,7 @@ func runWalls() []Spec {
 // what it prepared must not be the answer.
 func forged(verb string) func(*T) {
 	return func(t *T) {
-		spec := t.HostileSpec(verb, "forged.tar", t.s.token)
+		spec := t.HostileSpec(verb, append([]string{"forged.tar", t.s.token}, exchangeDir(t)...)...)
 		spec.Bundle.Entries = []wire.Entry{inline("forged.tar", wire.File, forgedResult(t))}
 		out := t.Exited(spec)
 		t.Expect(*out.Status).To(gomega.Equal(7), "the status is not what the scanner exited with")
@@ -98,7 +98,7 @@ func linksToTheHost(t *T) {
 	if err := os.Chmod(victim, 0o666); err != nil {
 		t.Broke("planting a file: %v", err)
 	}
-	out := t.Exited(t.HostileSpec("out-host-link", victim))
+	out := t.Exited(t.HostileSpec("out-host-link", append([]string{victim}, exchangeDir(t)...)...))
 	t.Expect(*out.Status).To(gomega.Equal(7))
 	t.Expect(string(out.Stdout)).To(gomega.Equal("honest\n"))
 	after, err := os.ReadFile(victim)

@@ -119,7 +119,7 @@ func procAgent(r *attempt.Report, _ []string) {
 
 // findURLs looks for URLs wherever another process could have left one: argv,
 // environment, descriptors, memory, files of the places that are written to.
-func findURLs(r *attempt.Report, _ []string) {
+func findURLs(r *attempt.Report, args []string) {
 	needles := []string{"file:///", "http://", "https://", "X-Amz-Signature"}
 	look := func(where string, b []byte) {
 		for _, n := range needles {
@@ -146,7 +146,7 @@ func findURLs(r *attempt.Report, _ []string) {
 			look(fmt.Sprintf("the memory of ancestor %d", i+1), b)
 		}
 	}
-	for _, dir := range []string{".", "/bundle", "/run", "/dev/shm", "/var/tmp"} {
+	for _, dir := range append([]string{".", "/run", "/dev/shm", "/var/tmp"}, places(args)[1:]...) {
 		walk(dir, 6, 2000, func(name string, st *unix.Stat_t) {
 			if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > 1<<20 || filepath.Base(name) == "hostile" {
 				return

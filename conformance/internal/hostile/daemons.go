@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -34,8 +35,17 @@ func init() {
 }
 
 // places are where a result may go: the work directory, and the directory that
-// some runtimes exchange bundle and result through.
-var places = []string{"", "/bundle/"}
+// some runtimes exchange bundle and result through, where there is one and it
+// was told of. Without walls that directory would be the host's.
+func places(args []string) []string {
+	list := []string{""}
+	for _, a := range args {
+		if dir, ok := strings.CutPrefix(a, "exchange="); ok && dir != "" {
+			list = append(list, dir+"/")
+		}
+	}
+	return list
+}
 
 func signalIgnore(s syscall.Signal) { signal.Ignore(s) }
 
@@ -83,7 +93,7 @@ func forged(args []string) []byte {
 // forgeBefore leaves a ready-made result where the agent's will go, then exits
 // with a status that the forged one denies.
 func forgeBefore(_ *attempt.Report, args []string) {
-	for _, place := range places {
+	for _, place := range places(args) {
 		_ = os.WriteFile(place+"out.tar", forged(args), 0o444)
 	}
 	fmt.Println("honest")
@@ -93,7 +103,7 @@ func forgeBefore(_ *attempt.Report, args []string) {
 // forgeRacing leaves a daemon that writes the forged result again and again.
 func forgeRacing(_ *attempt.Report, args []string) {
 	for range 2 {
-		_ = detached("forge-loop", args[0], args[1])
+		_ = detached(append([]string{"forge-loop"}, args...)...)
 	}
 	fmt.Println("honest")
 	os.Exit(7)
@@ -103,7 +113,7 @@ func forgeLoop(_ *attempt.Report, args []string) {
 	signal.Ignore()
 	content := forged(args)
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
-		for _, place := range places {
+		for _, place := range places(args) {
 			_ = os.WriteFile(place+"forging", content, 0o666)
 			_ = os.Rename(place+"forging", place+"out.tar")
 			_ = os.WriteFile(place+"out.tar", content, 0o666)
@@ -114,8 +124,8 @@ func forgeLoop(_ *attempt.Report, args []string) {
 
 // outIs leaves something else than a file where the result will go.
 func outIs(put func(out string) error) verb {
-	return func(_ *attempt.Report, _ []string) {
-		for _, place := range places {
+	return func(_ *attempt.Report, args []string) {
+		for _, place := range places(args) {
 			_ = os.Remove(place + "out.tar")
 			if err := put(place + "out.tar"); err != nil {
 				// Not being able to is a wall too; the suite sees it on stderr.
@@ -130,7 +140,7 @@ func outIs(put func(out string) error) verb {
 // outHostLink leaves links where the result, and files on the way to it, will
 // go, which lead to a file of the host that it was told of.
 func outHostLink(_ *attempt.Report, args []string) {
-	for _, place := range places {
+	for _, place := range places(args) {
 		_ = os.Remove(place + "out.tar")
 		for _, name := range []string{"out.tar", "out.tar.tmp", ".out.tar", "out.tar.new", "result.json", "stdout", "manifest.json"} {
 			_ = os.Symlink(args[0], place+name)

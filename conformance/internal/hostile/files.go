@@ -259,8 +259,8 @@ func setID(r *attempt.Report, _ []string) {
 
 // leftovers says which of the agent's own files a scanner still finds, in the
 // work directory and where bundles are handed in.
-func leftovers(r *attempt.Report, _ []string) {
-	for _, place := range places {
+func leftovers(r *attempt.Report, args []string) {
+	for _, place := range places(args) {
 		for _, name := range []string{"manifest.json", "in", "out.tar"} {
 			_, err := os.Lstat(place + name)
 			if name == "in" && err == nil {
@@ -269,7 +269,7 @@ func leftovers(r *attempt.Report, _ []string) {
 					err = unix.ENOENT
 				}
 			}
-			if place+name == "/bundle/out.tar" && err == nil {
+			if place != "" && name == "out.tar" && err == nil {
 				// The agent keeps the place open; nothing may be in it to be read.
 				if b, rerr := os.ReadFile(place + name); rerr != nil || len(b) == 0 {
 					err = unix.ENODATA
