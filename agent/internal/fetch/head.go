@@ -79,7 +79,9 @@ func (h *head) header(name, value string, chunked *bool) error {
 		}
 		*chunked = true
 	case "content-encoding":
-		if value != "" && !strings.EqualFold(value, "identity") {
+		// "aws-chunked" is how an object was uploaded; some servers repeat it
+		// although what they send is the object (seen: versitygw 1.8).
+		if value != "" && !strings.EqualFold(value, "identity") && !strings.EqualFold(value, "aws-chunked") {
 			return fmt.Errorf("%w: content-encoding", errMalformed)
 		}
 	}

@@ -121,6 +121,7 @@ func TestEveryWayToEndABodyIsRead(t *testing.T) {
 	for name, answer := range map[string]string{
 		"length":       "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\ncontent",
 		"closed":       "HTTP/1.0 200 OK\r\n\r\ncontent",
+		"as uploaded":  "HTTP/1.1 200 OK\r\nContent-Encoding: aws-chunked\r\nContent-Length: 7\r\n\r\ncontent",
 		"chunked":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\ncon\r\n4;x=y\r\ntent\r\n0\r\nTrailer: x\r\n\r\n",
 		"bare lines":   "HTTP/1.1 200\nContent-Length: 7\n\ncontent",
 		"interim":      "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\ncontent",
