@@ -9,6 +9,8 @@ replace github.com/batleforc/batlehub-sandbox/wire => ../wire
 require (
 	github.com/batleforc/batlehub-sandbox/agent v0.0.0
 	github.com/klauspost/compress v1.20.4
+	github.com/moby/profiles/seccomp v0.3.0
+	github.com/opencontainers/runtime-spec v1.3.0
 	golang.org/x/sys v0.50.0
 )
 
