@@ -69,7 +69,7 @@ func TestABuiltRoomHasWhatARoomNeedsAndNothingElse(t *testing.T) {
 		names = append(names, strings.TrimPrefix(p, dir))
 		return nil
 	})
-	want := []string{"", "/dev", "/proc", "/tmp", "/usr", "/usr/bin", "/usr/local", "/usr/local/bin", "/usr/local/bin/batlehub-sandbox", "/work"}
+	want := []string{"", "/bundle", "/dev", "/out", "/proc", "/tmp", "/usr", "/usr/bin", "/usr/local", "/usr/local/bin", "/usr/local/bin/batlehub-sandbox", "/work"}
 	if !slices.Equal(names, want) {
 		t.Errorf("the room holds %q, want %q", names, want)
 	}
