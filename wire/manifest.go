@@ -28,6 +28,10 @@ type Manifest struct {
 	// TimeoutMS is how many milliseconds extraction and scanner may take
 	// together, counted from the moment the inputs are fetched.
 	TimeoutMS int64 `json:"timeout_ms"`
+	// FetchMS is how many milliseconds the agent may take to fetch its inputs,
+	// counted from the agent's own start; 0 is no bound. A worker sets it where
+	// it can't see from outside that a bundle was fetched.
+	FetchMS int64 `json:"fetch_ms,omitempty"`
 	// Network says whether the run may reach anything.
 	Network bool `json:"network"`
 	// Canaries are addresses ("ip:port") that must not answer when Network is
@@ -149,6 +153,9 @@ func (m *Manifest) Validate() error {
 // Timeout is TimeoutMS as a duration.
 func (m *Manifest) Timeout() time.Duration { return time.Duration(m.TimeoutMS) * time.Millisecond }
 
+// FetchTimeout is FetchMS as a duration.
+func (m *Manifest) FetchTimeout() time.Duration { return time.Duration(m.FetchMS) * time.Millisecond }
+
 func (m *Manifest) validateCommand() error {
 	if m.Probe != nil {
 		if len(m.Argv) != 0 {
@@ -186,6 +193,9 @@ func (m *Manifest) validateTime() error {
 	const day = 24 * 60 * 60 * 1000
 	if m.TimeoutMS < 1 || m.TimeoutMS > day {
 		return fmt.Errorf("timeout_ms is %d, want 1 to %d", m.TimeoutMS, day)
+	}
+	if m.FetchMS < 0 || m.FetchMS > day {
+		return fmt.Errorf("fetch_ms is %d, want 0 to %d", m.FetchMS, day)
 	}
 	return nil
 }

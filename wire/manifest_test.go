@@ -82,6 +82,8 @@ func TestAManifestIsRefused(t *testing.T) {
 		"relative command":    {func(m *Manifest) { m.Probe, m.Argv = &ProbeRequest{Commands: []string{"a/b"}}, nil }, "probe command"},
 		"no timeout":          {func(m *Manifest) { m.TimeoutMS = 0 }, "timeout_ms is 0"},
 		"endless timeout":     {func(m *Manifest) { m.TimeoutMS = 1 << 40 }, "timeout_ms"},
+		"negative fetch":      {func(m *Manifest) { m.FetchMS = -1 }, "fetch_ms is -1"},
+		"endless fetch":       {func(m *Manifest) { m.FetchMS = 24*60*60*1000 + 1 }, "fetch_ms"},
 		"named canary":        {func(m *Manifest) { m.Canaries = []string{"one.one.one.one:53"} }, "not an ip:port"},
 		"loopback canary":     {func(m *Manifest) { m.Canaries = []string{"127.0.0.1:80"} }, "could route to"},
 		"mapped loopback":     {func(m *Manifest) { m.Canaries = []string{"[::ffff:127.0.0.1]:80"} }, "could route to"},

@@ -85,7 +85,8 @@ type Refusal struct {
 type Failure struct {
 	Stage Stage `json:"stage"`
 	// Code is the stable name of the failure: "no_space", "not_found",
-	// "not_executable", "network_open", "size_mismatch", "wire_version", "io".
+	// "not_executable", "network_open", "size_mismatch", "wire_version",
+	// "timeout", "io".
 	Code string `json:"code"`
 	// Detail says what was being done and what came of it, in one line.
 	Detail string `json:"detail"`
@@ -112,7 +113,9 @@ const (
 	CodeNetworkOpen   = "network_open"
 	CodeSizeMismatch  = "size_mismatch"
 	CodeWireVersion   = "wire_version"
-	CodeIO            = "io"
+	// CodeTimeout: the fetch took longer than Manifest.FetchMS.
+	CodeTimeout = "timeout"
+	CodeIO      = "io"
 )
 
 // Extraction counts what was unpacked. Nothing is left out in silence: each

@@ -44,9 +44,9 @@ func sampleManifest() *Manifest {
 		Policy:    DefaultExtractPolicy(),
 		Argv:      []string{"postmortem", "scan", "/work/artifact"},
 		Limits:    DefaultLimits(),
-		TimeoutMS: 60_000,
-		Canaries:  []string{"192.0.2.7:8080", "1.1.1.1:53"},
-		SealKey:   sampleKey,
+		TimeoutMS: 60_000, FetchMS: 30_000,
+		Canaries: []string{"192.0.2.7:8080", "1.1.1.1:53"},
+		SealKey:  sampleKey,
 	}
 }
 

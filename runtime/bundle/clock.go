@@ -40,11 +40,28 @@ func (c Clock) Context(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeoutCause(ctx, c.start()+c.Timeout, errRun)
 }
 
-// Watch is ctx with the start's bound: it ends if d was not fetched in time.
-func (c Clock) Watch(ctx context.Context, d *Dir) (context.Context, context.CancelFunc) {
+// Carrier is a bundle on its way to an agent: a *Dir or a *Remote.
+type Carrier interface {
+	// In is the URL of the manifest and Out that of the result, as the agent
+	// sees them.
+	In() string
+	Out() string
+}
+
+// fetched says whether the agent is known to have fetched its bundle, or
+// nobody here can know: a Dir's manifest goes away, a Remote's agent keeps to
+// the start's bound by itself (wire.Manifest.FetchMS).
+func fetched(c Carrier) bool {
+	f, ok := c.(interface{ Fetched() bool })
+	return !ok || f.Fetched()
+}
+
+// Watch is ctx with the start's bound: it ends if the carrier was seen not to be fetched
+// in time.
+func (c Clock) Watch(ctx context.Context, carrier Carrier) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(c.start(), func() {
-		if !d.Fetched() {
+		if !fetched(carrier) {
 			cancel(errStart)
 		}
 	})
@@ -56,10 +73,14 @@ func (c Clock) Watch(ctx context.Context, d *Dir) (context.Context, context.Canc
 
 // EndError is why a run was ended: its time was up, or its caller's context
 // ended.
-func EndError(ctx context.Context, d *Dir) *sandbox.Error {
+func EndError(ctx context.Context, c Carrier) *sandbox.Error {
+	return endError(ctx, fetched(c))
+}
+
+func endError(ctx context.Context, fetched bool) *sandbox.Error {
 	cause := context.Cause(ctx)
 	switch {
-	case errors.Is(cause, errStart), errors.Is(cause, errRun) && !d.Fetched():
+	case errors.Is(cause, errStart), errors.Is(cause, errRun) && !fetched:
 		return &sandbox.Error{Kind: sandbox.StartTimeout, Detail: errStart.Error()}
 	case errors.Is(cause, errRun):
 		return &sandbox.Error{Kind: sandbox.RunTimeout, Detail: errRun.Error()}

@@ -11,8 +11,8 @@ import (
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
 
-func (s *Store) fail(r Request, kind sandbox.Kind, code sandbox.Code, detail string, err error) *sandbox.Error {
-	e := &sandbox.Error{Kind: kind, Code: code, Runtime: s.config.Runtime, Detail: detail, Err: err}
+func fail(runtime string, r Request, kind sandbox.Kind, code sandbox.Code, detail string, err error) *sandbox.Error {
+	e := &sandbox.Error{Kind: kind, Code: code, Runtime: runtime, Detail: detail, Err: err}
 	if r.Manifest != nil {
 		e.Run = r.Manifest.Label.String()
 	}
@@ -21,7 +21,7 @@ func (s *Store) fail(r Request, kind sandbox.Kind, code sandbox.Code, detail str
 
 // classify tells whose fault it is that a run directory could not be made.
 func (s *Store) classify(r Request, doing string, err error) *sandbox.Error {
-	e := s.fail(r, sandbox.Crashed, sandbox.CodeInternal, doing, err)
+	e := fail(s.config.Runtime, r, sandbox.Crashed, sandbox.CodeInternal, doing, err)
 	var size *SizeError
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -56,6 +56,11 @@ func failure(f *wire.Failure) *sandbox.Error {
 	case f.Stage == wire.StageLaunch && (f.Code == wire.CodeNotFound || f.Code == wire.CodeNotExecutable):
 		e.Code = sandbox.CodeCommandMissing
 		e.Hint = "the scanner's command has to be an executable file of the room"
+	case f.Stage == wire.StageFetch && f.Code == wire.CodeTimeout:
+		// The agent's own clock says what the worker's says where the worker
+		// sees the fetch.
+		e.Kind, e.Code = sandbox.StartTimeout, ""
+		e.Hint = "raise start_timeout_secs, or look at the way from a sandbox to the storage"
 	case f.Stage == wire.StageFetch || f.Code == wire.CodeSizeMismatch:
 		e.Code = sandbox.CodeFetch
 	}

@@ -217,6 +217,7 @@ func TestEveryEndingIsAnAnswerOrAnError(t *testing.T) {
 		{"command not executable", failed(wire.StageLaunch, wire.CodeNotExecutable, "x"), sandbox.Crashed, sandbox.CodeCommandMissing},
 		{"network open", failed(wire.StageGate, wire.CodeNetworkOpen, "x"), sandbox.Crashed, sandbox.CodeNetworkOpen},
 		{"input too long", failed(wire.StageFetch, wire.CodeSizeMismatch, "x"), sandbox.Crashed, sandbox.CodeFetch},
+		{"input too slow", failed(wire.StageFetch, wire.CodeTimeout, "x"), sandbox.StartTimeout, ""},
 		{"input unreadable", failed(wire.StageFetch, wire.CodeIO, "x"), sandbox.Crashed, sandbox.CodeFetch},
 		{"anything else", failed(wire.StageCollect, wire.CodeIO, "x"), sandbox.Crashed, sandbox.CodeInternal},
 	} {

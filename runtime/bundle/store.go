@@ -59,7 +59,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Request is what a run directory is made for.
+// Request is what a run directory, or a run's keys, are made for.
 type Request struct {
 	// Manifest says what the agent is told. Its artifact entries get their
 	// URL and size here.
@@ -67,22 +67,25 @@ type Request struct {
 	// Artifact is what those entries ask for.
 	Artifact sandbox.Artifact
 	// Inside is where the agent sees the work directory, such as "/work";
-	// empty means that it sees what the host sees.
+	// empty means that it sees what the host sees. A Hop has no use for it.
 	Inside string
 	// Deadline is when the run will be over at the latest; a sweep counts a
 	// directory's age from it.
 	Deadline time.Time
+	// Start bounds the time until the bundle is fetched, and with the
+	// manifest's timeout how long a Hop's URLs live; a Store has no use for
+	// it. 0 or less means DefaultStartTimeout.
+	Start time.Duration
 }
 
 // Create makes the run directory of a request, filled and locked. An error is
 // a *sandbox.Error, and leaves nothing behind.
 func (s *Store) Create(ctx context.Context, r Request) (*Dir, error) {
-	if err := s.prepare(&r); err != nil {
-		return nil, s.fail(r, sandbox.Refused, sandbox.CodeConfig, "", err)
-	}
-	document, err := r.Manifest.Encode()
+	// Where the host's own names are used the final place is not known yet,
+	// but its form is.
+	document, err := r.prepare(func(n int) string { return fileURL(r.Inside, inputName(n)) })
 	if err != nil {
-		return nil, s.fail(r, sandbox.Refused, sandbox.CodeConfig, "", err)
+		return nil, fail(s.config.Runtime, r, sandbox.Refused, sandbox.CodeConfig, "", err)
 	}
 	d := &Dir{store: s, request: r}
 	if err := d.make(); err != nil {
@@ -94,8 +97,10 @@ func (s *Store) Create(ctx context.Context, r Request) (*Dir, error) {
 	return d, nil
 }
 
-// prepare resolves the manifest's artifact entries, on a copy.
-func (s *Store) prepare(r *Request) error {
+// prepare resolves the manifest's artifact entries, on a copy: place is the URL
+// of the nth of them. It returns the encoded manifest, so that a bad one is
+// refused before anything is made for it.
+func (r *Request) prepare(place func(n int) string) ([]byte, error) {
 	m := *r.Manifest
 	m.Entries = append([]wire.Entry{}, m.Entries...)
 	inputs := 0
@@ -105,18 +110,16 @@ func (s *Store) prepare(r *Request) error {
 		case e.URL == "":
 			continue
 		case e.URL != wire.ArtifactURL:
-			return fmt.Errorf("entries[%d]: a bundle's entry is inline or the artifact, not %.64q", i, e.URL)
+			return nil, fmt.Errorf("entries[%d]: a bundle's entry is inline or the artifact, not %.64q", i, e.URL)
 		case r.Artifact == nil:
-			return fmt.Errorf("entries[%d]: the bundle has no artifact", i)
+			return nil, fmt.Errorf("entries[%d]: the bundle has no artifact", i)
 		}
 		e.Size = r.Artifact.Size()
-		// The final place is not known yet, but its form is, and the manifest
-		// is validated before anything is made.
-		e.URL = fileURL(r.Inside, inputName(inputs))
+		e.URL = place(inputs)
 		inputs++
 	}
 	r.Manifest = &m
-	return nil
+	return m.Encode()
 }
 
 // inputName is the name of the artifact's nth copy below the work directory.

@@ -2,11 +2,11 @@ package bwrap
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"os"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/fail"
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/inflight"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/wire"
@@ -94,15 +94,15 @@ func (*Runtime) Name() string { return Name }
 // Run implements sandbox.Runtime.
 func (r *Runtime) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOutput, error) {
 	if fault := bundle.RefuseImage(spec.Image); fault != nil {
-		return sandbox.RunOutput{}, named(fault, spec.Label)
+		return sandbox.RunOutput{}, fail.Named(fault, Name, spec.Label)
 	}
 	ran, fault := r.run(ctx, spec, bundle.Manifest(spec, r.config.Canaries))
 	if fault != nil {
-		return sandbox.RunOutput{}, named(fault, spec.Label)
+		return sandbox.RunOutput{}, fail.Named(fault, Name, spec.Label)
 	}
 	out, fault := bundle.Output(ran.result, ran.stdout)
 	if fault != nil {
-		return out, named(fault, spec.Label)
+		return out, fail.Named(fault, Name, spec.Label)
 	}
 	return out, nil
 }
@@ -139,16 +139,10 @@ func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifes
 		Manifest: m, Artifact: spec.Bundle.Artifact, Inside: workDir, Deadline: clock.Deadline(),
 	})
 	if err != nil {
-		return ran{}, asError(err)
+		return ran{}, fail.Of(err)
 	}
 	answer, fault := r.carry(ctx, clock, dir, spec, binary, room)
-	if err := dir.Close(); err != nil {
-		if fault == nil {
-			fault = &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal}
-		}
-		fault.Err = errors.Join(fault.Err, err)
-	}
-	return answer, fault
+	return answer, fail.Left(fault, dir.Close())
 }
 
 // Sweep implements sandbox.Runtime. What a killed worker leaves is its run
@@ -162,16 +156,4 @@ func (r *Runtime) Sweep(ctx context.Context, policy sandbox.SweepPolicy) (sandbo
 func (r *Runtime) Close() error {
 	r.runs.Close()
 	return r.store.Close()
-}
-
-func asError(err error) *sandbox.Error {
-	if e, ok := errors.AsType[*sandbox.Error](err); ok {
-		return e
-	}
-	return &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Err: err}
-}
-
-func named(e *sandbox.Error, label wire.Label) *sandbox.Error {
-	e.Runtime, e.Run = Name, label.String()
-	return e
 }

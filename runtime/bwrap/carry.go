@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/fail"
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/process"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
@@ -60,7 +61,7 @@ func (r *Runtime) broken(dir *bundle.Dir, exit process.Exit) *sandbox.Error {
 	e := &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeNoResult, Stderr: exit.Stderr, Hint: docs}
 	how := fmt.Sprintf("bwrap exited %d", exit.Status)
 	if exit.Signal != 0 {
-		e.Signal = signalName(exit.Signal)
+		e.Signal = fail.Signal(exit.Signal)
 		how = "bwrap was killed by " + e.Signal
 	}
 	if words := bundle.AgentExit(exit.Status); words != "" {

@@ -3,9 +3,6 @@ package bwrap
 import (
 	"fmt"
 	"strings"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
@@ -82,11 +79,4 @@ func (r *Runtime) unreachable() string {
 		"bwrap runs as uid %d when the worker is root: every directory above %s and %s has to be searchable for it (chmod o+x)",
 		r.uid, r.config.Rooms, r.store.Parent(),
 	)
-}
-
-func signalName(s syscall.Signal) string {
-	if name := unix.SignalName(s); name != "" {
-		return name
-	}
-	return fmt.Sprintf("signal %d", int(s))
 }

@@ -56,7 +56,7 @@ func manifests() map[string][]byte {
 			{Path: wire.MustRelPath("b/c"), Kind: wire.File, Inline: []byte("x"), Size: 1},
 		},
 		Policy: wire.DefaultExtractPolicy(), Argv: []string{"scan", "/work/a"}, Limits: wire.DefaultLimits(),
-		TimeoutMS: 1000, Canaries: []string{"1.1.1.1:53", "[2606:4700:4700::1111]:53"},
+		TimeoutMS: 1000, FetchMS: 500, Canaries: []string{"1.1.1.1:53", "[2606:4700:4700::1111]:53"},
 	}
 	run := must(m.Encode())
 	m.Argv, m.Probe = nil, &wire.ProbeRequest{Commands: []string{"scan"}, MemoryWall: true}
