@@ -34,7 +34,7 @@ const (
 	spareInodes = 4096
 )
 
-// Container is one sandbox as data: all that Config is told.
+// Container is one sandbox as data: all that Spec is told.
 type Container struct {
 	// Flavour is the program's.
 	Flavour Flavour

@@ -20,9 +20,9 @@ const ociVersion = "1.0.2"
 // it would be an instruction.
 const annotations = "io.batlehub.sandbox."
 
-// Config is the config.json of one sandbox. It is a pure function: nothing on
+// Spec is the config.json of one sandbox. It is a pure function: nothing on
 // the host is looked at. The error says what can't be a sandbox.
-func Config(c Container) (*specs.Spec, error) {
+func Spec(c Container) (*specs.Spec, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -160,16 +160,16 @@ func (c Container) annotations() map[string]string {
 // and empty, where an absent one would be left to the runtime.
 type document struct {
 	*specs.Spec
-	Process process `json:"process"`
+	Process documentProcess `json:"process"`
 }
 
-type process struct {
+type documentProcess struct {
 	*specs.Process
-	Terminal     bool         `json:"terminal"`
-	Capabilities capabilities `json:"capabilities"`
+	Terminal     bool           `json:"terminal"`
+	Capabilities capabilitySets `json:"capabilities"`
 }
 
-type capabilities struct {
+type capabilitySets struct {
 	Bounding    []string `json:"bounding"`
 	Effective   []string `json:"effective"`
 	Inheritable []string `json:"inheritable"`
@@ -177,12 +177,12 @@ type capabilities struct {
 	Ambient     []string `json:"ambient"`
 }
 
-// Encode is a specification of Config as config.json.
+// Encode is a specification of Spec as config.json.
 func Encode(s *specs.Spec) ([]byte, error) {
 	none := []string{}
 	b, err := json.MarshalIndent(document{
 		Spec:    s,
-		Process: process{Process: s.Process, Capabilities: capabilities{none, none, none, none, none}},
+		Process: documentProcess{Process: s.Process, Capabilities: capabilitySets{none, none, none, none, none}},
 	}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encoding config.json: %w", err)
