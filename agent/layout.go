@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -30,15 +31,32 @@ const (
 // the run goes on.
 func (r *run) fetch(ctx context.Context) bool {
 	began := time.Now()
-	err := r.getInputs(ctx)
+	within, done := r.fetchClock(ctx)
+	defer done()
+	err := r.getInputs(within)
 	if err == nil {
 		err = r.removeBundle()
 	}
 	r.result.Phases.FetchMS = time.Since(began).Milliseconds()
 	if err != nil {
 		r.failed(wire.StageFetch, err)
+		if errors.Is(context.Cause(within), errFetchTimedOut) {
+			r.result.Failure.Code = wire.CodeTimeout
+		}
 	}
 	return err == nil
+}
+
+// errFetchTimedOut ends a fetch that takes longer than the manifest allows.
+var errFetchTimedOut = errors.New("the time for the fetch is used up")
+
+// fetchClock bounds the fetch. It counts from the agent's own start, since
+// what a manifest took to come is no less of a worker's wait.
+func (r *run) fetchClock(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.manifest.FetchMS == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadlineCause(ctx, r.began.Add(r.manifest.FetchTimeout()), errFetchTimedOut)
 }
 
 func (r *run) getInputs(ctx context.Context) error {
@@ -52,6 +70,8 @@ func (r *run) getInputs(ctx context.Context) error {
 			return fmt.Errorf("fetching entries[%d]: %w", i, err)
 		}
 		r.inputs[i] = f
+		// It is of no more use here, and of some to a scanner.
+		r.manifest.Entries[i].URL = ""
 	}
 	return nil
 }
@@ -77,8 +97,13 @@ func (r *run) spool(i int) (*os.File, error) {
 // removeBundle takes the manifest and the inputs out of the scanner's reach.
 // A local runtime sees by the missing manifest that the bundle was fetched.
 func (r *run) removeBundle() error {
-	if err := r.root.RemoveAll(inputsDir); err != nil {
-		return fmt.Errorf("removing the inputs: %w", err)
+	for _, root := range []*os.Root{r.root, r.bundle} {
+		if root == nil {
+			continue
+		}
+		if err := root.RemoveAll(inputsDir); err != nil {
+			return fmt.Errorf("removing the inputs: %w", err)
+		}
 	}
 	return r.removeManifest()
 }
@@ -88,7 +113,11 @@ func (r *run) removeManifest() error {
 	if !ok {
 		return nil
 	}
-	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	remove := func() error { return os.Remove(name) }
+	if r.bundle != nil {
+		remove = func() error { return r.bundle.Remove(filepath.Base(name)) }
+	}
+	if err := remove(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the manifest: %w", err)
 	}
 	return nil

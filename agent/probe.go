@@ -14,7 +14,7 @@ func (r *run) probe(ctx context.Context) {
 		return
 	}
 	room := probe.Here(r.opts.WorkDir, r.opts.Home, r.opts.Path)
-	room.Environ = r.opts.Environ
+	room.Environ, room.Exchanges = r.opts.Environ, r.exchanges
 	seen := probe.Run(ctx, r.manifest, room)
 	r.result.Ending, r.result.Probe = wire.EndProbed, &seen
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"github.com/batleforc/batlehub-sandbox/agent/internal/fetch"
 	"github.com/batleforc/batlehub-sandbox/wire"
@@ -24,21 +25,27 @@ func Run(ctx context.Context, in, out string, opts Options) (code ExitCode) {
 	if fetch.Check(in) != nil || fetch.Check(out) != nil {
 		return ExitUsage
 	}
-	r := &run{in: in, opts: opts, client: &fetch.Client{Roots: opts.Roots}}
+	r := &run{began: time.Now(), in: in, out: out, opts: opts, client: &fetch.Client{Roots: opts.Roots}}
 	defer r.close()
-	return r.all(ctx, out)
+	return r.all(ctx)
 }
 
 // run is one run in progress.
 type run struct {
-	in       string
+	began    time.Time
+	in, out  string
 	opts     Options
 	client   *fetch.Client
 	manifest *wire.Manifest
 	root     *os.Root
-	inputs   []*os.File
-	store    store
-	result   wire.Result
+	// bundle is the manifest's directory, where it is not the work directory.
+	bundle *os.Root
+	// exchanges are the directories outside of the work directory that the
+	// bundle or the result stands in.
+	exchanges []string
+	inputs    []*os.File
+	store     store
+	result    wire.Result
 }
 
 func (r *run) close() {
@@ -47,8 +54,10 @@ func (r *run) close() {
 			f.Close()
 		}
 	}
-	if r.root != nil {
-		r.root.Close()
+	for _, root := range []*os.Root{r.root, r.bundle} {
+		if root != nil {
+			root.Close()
+		}
 	}
 	r.store.close()
 }
@@ -59,14 +68,15 @@ func (r *run) step(name string) {
 	}
 }
 
-func (r *run) all(ctx context.Context, out string) ExitCode {
+func (r *run) all(ctx context.Context) ExitCode {
 	r.step("get the manifest")
-	document, err := r.client.Bytes(ctx, r.in, wire.ManifestCap)
+	document, err := r.getManifest(ctx)
 	if err != nil {
 		return orCancelled(ctx, ExitManifest)
 	}
 	r.result = wire.Result{Wire: wire.Version, Agent: agentName(), Extraction: wire.Extraction{Notes: []wire.Note{}}}
 	m, fault := wire.ParseManifest(document)
+	defer clear(document)
 	if fault != nil {
 		// Whoever wrote it is told what is wrong with it, if it can be
 		// answered at all.
@@ -80,8 +90,11 @@ func (r *run) all(ctx context.Context, out string) ExitCode {
 	if r.root, err = os.OpenRoot(r.opts.WorkDir); err != nil {
 		return ExitInternal
 	}
-	if r.store, err = openStore(r.client, out, m); err != nil {
+	if r.store, err = openStore(r.client, r.out, m); err != nil {
 		return ExitStore
+	}
+	if err = r.openBundle(); err != nil {
+		return ExitInternal
 	}
 	var stdout []byte
 	if fault != nil {
@@ -94,10 +107,27 @@ func (r *run) all(ctx context.Context, out string) ExitCode {
 		return ExitCancelled
 	}
 	r.step("store the result")
-	if err := r.store.put(ctx, &r.result, stdout, r.emptyWorkDir); err != nil {
+	storing, done := context.WithTimeout(ctx, storeBound)
+	defer done()
+	if err := r.store.put(storing, &r.result, stdout, r.emptyWorkDir); err != nil {
 		return orCancelled(ctx, ExitStore)
 	}
 	return ExitStored
+}
+
+// How long the manifest may take to come, and the result to go, whatever a
+// storage does. A manifest can't bound its own fetch; for a few KiB that come
+// over any network at all it is plenty, and so is the other for the largest
+// result. A worker's patience ends before either.
+const (
+	manifestBound = 2 * time.Minute
+	storeBound    = 5 * time.Minute
+)
+
+func (r *run) getManifest(ctx context.Context) ([]byte, error) {
+	ctx, done := context.WithTimeout(ctx, manifestBound)
+	defer done()
+	return r.client.Bytes(ctx, r.in, wire.ManifestCap)
 }
 
 func orCancelled(ctx context.Context, code ExitCode) ExitCode {

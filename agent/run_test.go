@@ -394,7 +394,7 @@ func TestWhateverStandsAtTheResultsPlaceGivesWay(t *testing.T) {
 		b := newBed(t, "plant", what, target)
 		b.exited(0)
 		info, err := os.Stat(filepath.Join(b.work, "out.tar"))
-		if err != nil || info.Mode().Perm() != 0o600 {
+		if err != nil || info.Mode().Perm() != 0o644 {
 			t.Errorf("%s: %v (%v)", what, info.Mode(), err)
 		}
 	}

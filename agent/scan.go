@@ -11,6 +11,7 @@ import (
 
 	"github.com/batleforc/batlehub-sandbox/agent/internal/collect"
 	"github.com/batleforc/batlehub-sandbox/agent/internal/launch"
+	"github.com/batleforc/batlehub-sandbox/agent/internal/oom"
 	"github.com/batleforc/batlehub-sandbox/agent/internal/reap"
 	"github.com/batleforc/batlehub-sandbox/wire"
 )
@@ -25,9 +26,12 @@ func (r *run) scan(ctx context.Context, c *clock) []byte {
 		r.failed(wire.StageLaunch, fmt.Errorf("making the scanner's pipes: %w", err))
 		return nil
 	}
+	kills := r.killCounter()
+	before, _ := kills.Kills()
 	p, err := launch.Start(launch.Spec{
 		Argv: r.manifest.Argv, Dir: r.opts.WorkDir, Home: r.opts.Home, Path: r.opts.Path,
 		Limits: r.manifest.Limits, Stdout: streams.Stdout, Stderr: streams.Stderr, Namespace: r.opts.Namespace,
+		Closed: r.exchanges,
 	})
 	if err != nil {
 		streams.Drain()
@@ -38,6 +42,8 @@ func (r *run) scan(ctx context.Context, c *clock) []byte {
 	exit, timedOut, err := r.await(ctx, p, over)
 	output := streams.Drain()
 	r.used(exit, output)
+	after, _ := kills.Kills()
+	r.result.OOMKilled = after > before
 	switch {
 	case err != nil:
 		r.failed(wire.StageCollect, err)
@@ -54,6 +60,16 @@ func (r *run) scan(ctx context.Context, c *clock) []byte {
 		return output.Stdout
 	}
 	return nil
+}
+
+// killCounter counts the processes that the kernel kills for want of memory,
+// where everything in the pid namespace belongs to the run. Elsewhere a count
+// would tell of other programs' processes too.
+func (r *run) killCounter() oom.Counter {
+	if !r.opts.Namespace || !reap.IsInit() {
+		return oom.Counter{}
+	}
+	return oom.Find(oom.Root, 1)
 }
 
 type ended struct {

@@ -25,7 +25,7 @@ func contractSpecs() []Spec {
 	c := func(id, title, why string, needs []Capability, check func(*T)) Spec {
 		return Spec{ID: id, Group: Contract, Title: title, Why: why, Needs: needs, check: check}
 	}
-	results, timeouts := []Capability{Results}, []Capability{Timeouts}
+	results, timeouts, images := []Capability{Results}, []Capability{Timeouts}, []Capability{Results, Images}
 	return []Spec{
 		c("C01", "a run brings an answer back", "A run is one bundle, one argv and one fresh instance, and what the scanner printed and exited with comes back, for without it nothing else means anything.", results, aRunAnswers),
 		c("C02", "every exit status is an answer", "A scanner's status says what it found, so each of them arrives as it is and none becomes an error.", results, statuses),
@@ -63,6 +63,8 @@ func contractSpecs() []Spec {
 		c("C34", "threads work", "Scanners are ordinary programs, and current C libraries start threads through calls that a filter must refuse with care.", results, threadsWork),
 		c("C35", "the values of personality that libc uses are allowed", "A flat refusal would break libc and Java without a wall being gained.", results, personalityWorks),
 		c("C36", "a scanner that computes on is stopped by its CPU limit", "cpu_seconds is the scanner's RLIMIT_CPU on every runtime, and names its signal.", timeouts, cpuLimit),
+		c("C38", "an image that is not there is refused", "A room that is missing is a fault of the deployment, told apart from everything that a scanner could do, and nothing else is run in its place.", images, imageMissing),
+		c("C39", "another image is another room", "A run is opened from the image that it names and from no other.", images, imageChosen),
 		c("C37", "an empty bundle is a run", "A scanner that only asks a service needs no artifact and gets none.", results, emptyBundle),
 	}
 }
@@ -420,6 +422,33 @@ func imageAsked(t *T) {
 	_, err := t.Run(spec)
 	t.Expect(sandbox.KindOf(err)).To(gomega.Equal(sandbox.Refused), "an image that can't be used was not refused: %v", err)
 	t.NotClaimed("refused, as it must be: %v", err)
+}
+
+func imageMissing(t *T) {
+	for _, image := range []string{"localhost/no-such-image-" + t.s.token, "localhost/no-such-image@sha256:" + strings.Repeat("0", 64)} {
+		spec := t.HostileSpec("print", "x")
+		spec.Image = image
+		out, err := t.Run(spec)
+		t.Expect(err).To(gomega.HaveOccurred(), "%s is not there, and answered %q", image, out.Stdout)
+		t.Expect(sandbox.KindOf(err)).To(gomega.Equal(sandbox.Refused), "%v", err)
+		t.Expect(sandbox.CodeOf(err)).To(gomega.Equal(sandbox.CodeImageMissing), "%v", err)
+	}
+}
+
+func imageChosen(t *T) {
+	if t.s.target.Another == nil {
+		t.Broke("images are claimed, and the target makes no second one")
+	}
+	image, file, err := t.s.target.Another(t.ctx, t.s.setup)
+	if err != nil {
+		t.Broke("making another image: %v", err)
+	}
+	spec := t.HostileSpec("read-file", file.Path, file.Content)
+	t.Expect(t.HostileRun(spec).Achieved).To(gomega.BeFalse(), "the one image has the other's file")
+	spec = t.HostileSpec("read-file", file.Path, file.Content)
+	spec.Image = image
+	r := t.HostileRun(spec)
+	t.Expect(r.Achieved).To(gomega.BeTrue(), "the other image was named, and its file is not there: %s", r.Errno)
 }
 
 func probeAsked(t *T) {

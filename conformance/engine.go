@@ -14,6 +14,7 @@ import (
 	"github.com/onsi/gomega"
 
 	"github.com/batleforc/batlehub-sandbox/conformance/report"
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
 
 // outcome ends a spec. It is panicked with, for gomega knows no other way out.
@@ -38,13 +39,33 @@ type T struct {
 // Check checks one spec and adds what became of it to the report.
 func (s *Session) Check(ctx context.Context, spec Spec) report.Spec {
 	started := time.Now()
+	t := s.begin(ctx, spec)
+	end := t.decide()
+	result := t.result(end, time.Since(started))
+	s.add(result)
+	return result
+}
+
+func (s *Session) begin(ctx context.Context, spec Spec) *T {
 	t := &T{ctx: ctx, s: s, spec: spec, evidence: []report.Evidence{}, accepted: s.plants.accepted.Load()}
 	t.Gomega = gomega.NewGomega(func(message string, _ ...int) { panic(outcome{report.Fail, strings.TrimSpace(message)}) })
-	end := t.decide()
+	return t
+}
+
+func (s *Session) add(result report.Spec) {
+	s.report.Specs = append(s.report.Specs, result)
+	if s.options.Log != nil {
+		s.options.Log(result)
+	}
+}
+
+// result is what became of the spec, as it is reported.
+func (t *T) result(end outcome, took time.Duration) report.Spec {
+	spec := t.spec
 	result := report.Spec{
 		ID: spec.ID, Group: string(spec.Group), Title: spec.Title, Why: spec.Why, Core: spec.Core(),
 		Verdict: end.verdict, Reason: oneLine(end.reason), Evidence: t.evidence,
-		Seconds: time.Since(started).Seconds(), Expected: s.expected(spec),
+		Seconds: took.Seconds(), Expected: t.s.expected(spec),
 	}
 	switch result.Verdict {
 	case report.Pass:
@@ -55,10 +76,6 @@ func (s *Session) Check(ctx context.Context, spec Spec) report.Spec {
 		// Doing without something that is not the core leaves the core whole.
 		missing, _ := t.unclaimed()
 		result.Core = slices.Contains(Core(), missing)
-	}
-	s.report.Specs = append(s.report.Specs, result)
-	if s.options.Log != nil {
-		s.options.Log(result)
 	}
 	return result
 }
@@ -78,31 +95,62 @@ func (s *Session) expected(spec Spec) report.Verdict {
 }
 
 func (t *T) decide() outcome {
-	if missing, ok := t.unclaimed(); ok {
-		return outcome{report.NotClaimed, fmt.Sprintf("%s does not claim %q", t.s.target.Name, missing)}
+	if end, ended := t.excused(); ended {
+		return end
 	}
-	if t.s.opened != nil {
-		return outcome{report.Fail, "the target can't be made: " + t.s.opened.Error()}
-	}
-	before, err := t.around()
+	before, err := t.before()
 	if err != nil {
 		return outcome{report.Error, "listing what is around: " + err.Error()}
 	}
+	end := t.carryOut()
+	left := t.leftovers(before)
+	if t.s.seen = before; len(left) > 0 {
+		t.s.seen = nil
+	}
+	if len(left) > 0 && end.verdict != report.Error {
+		end = t.leaked(end, left)
+	}
+	return end
+}
+
+// excused ends a spec that is not even begun.
+func (t *T) excused() (outcome, bool) {
+	if missing, ok := t.unclaimed(); ok {
+		return outcome{report.NotClaimed, fmt.Sprintf("%s does not claim %q", t.s.target.Name, missing)}, true
+	}
+	if t.s.opened != nil {
+		return outcome{report.Fail, "the target can't be made: " + t.s.opened.Error()}, true
+	}
+	return outcome{}, false
+}
+
+// carryOut checks, closes the job and undoes what the spec did.
+func (t *T) carryOut() outcome {
 	end := t.protect(func() { t.spec.check(t) })
-	for _, undo := range slices.Backward(t.deferred) {
+	for _, undo := range slices.Backward(append([]func(){t.closeJob}, t.deferred...)) {
 		if undone := t.protect(undo); undone.verdict != report.Pass && end.verdict == report.Pass {
 			end = undone
 		}
 	}
-	if left := t.leftovers(before); len(left) > 0 && end.verdict != report.Error {
-		t.note("left behind", strings.Join(left, "\n"))
-		reason := fmt.Sprintf("left behind %s later: %s", t.s.options.Bounds.Settle, strings.Join(left, ", "))
-		if end.verdict == report.Fail {
-			reason = end.reason + "; also " + reason
-		}
-		end = outcome{report.Fail, reason}
-	}
 	return end
+}
+
+// closeJob says that the last run of the spec's job was made.
+func (t *T) closeJob() {
+	if c, ok := t.s.runtime.(sandbox.JobCloser); ok {
+		err := c.CloseJob(context.WithoutCancel(t.ctx), t.s.setup.Worker, t.job())
+		t.Expect(err).NotTo(gomega.HaveOccurred(), "closing the job")
+	}
+}
+
+// leaked is the outcome of a spec after which something was left.
+func (t *T) leaked(end outcome, left []string) outcome {
+	t.note("left behind", strings.Join(left, "\n"))
+	reason := fmt.Sprintf("left behind %s later: %s", t.s.options.Bounds.Settle, strings.Join(left, ", "))
+	if end.verdict == report.Fail {
+		reason = end.reason + "; also " + reason
+	}
+	return outcome{report.Fail, reason}
 }
 
 // unclaimed returns the first capability that the spec needs and the target
@@ -162,6 +210,15 @@ func (t *T) Broke(format string, args ...any) {
 
 func (t *T) note(what, text string) {
 	t.evidence = append(t.evidence, report.Evidence{Run: what, Note: clip(text, 4000)})
+}
+
+// before is what is around as the spec begins. It is what the last spec left
+// where that was nothing of its own: asking an engine costs time.
+func (t *T) before() (map[string]bool, error) {
+	if t.s.seen != nil {
+		return t.s.seen, nil
+	}
+	return t.around()
 }
 
 // around lists what is on the host because of the target right now.

@@ -105,7 +105,7 @@ func TestTheLibraryImportsNoRuntimeAndNoAgent(t *testing.T) {
 				if !ours {
 					continue
 				}
-				if strings.HasPrefix(path, "agent") || strings.HasPrefix(path, "worker") || strings.HasPrefix(path, "runtime/") && path != "runtime/sandbox" && path != "runtime/bundle" {
+				if strings.HasPrefix(path, "agent") || strings.HasPrefix(path, "worker") || strings.HasPrefix(path, "runtime/") && path != "runtime/sandbox" && path != "runtime/bundle" && path != "runtime/storage" {
 					t.Errorf("%s imports %s", name, path)
 				}
 			}

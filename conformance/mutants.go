@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/conformance/report"
@@ -35,9 +36,7 @@ func (s *Session) kill(ctx context.Context, m Mutant) (killed bool, reason strin
 	if err != nil {
 		return false, "the mutant can't be made: " + err.Error()
 	}
-	options := s.options
-	options.Log = nil
-	inner, err := Open(ctx, target, options)
+	inner, err := s.beside(ctx, target, fmt.Sprintf("mutant-%d", len(s.report.Mutants)))
 	if err != nil {
 		return false, err.Error()
 	}

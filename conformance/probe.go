@@ -28,6 +28,10 @@ func probeSpecs() []Spec {
 			ID: "P02", Group: Probing, Title: "a probe that is cancelled says so", Needs: needs, check: cancelledProbe,
 			Why: "A probe that could not be carried out says nothing about the walls, and must not look as if it did.",
 		},
+		{
+			ID: "P03", Group: Probing, Title: "what an operator smuggles in is caught", Needs: needs, check: smuggled,
+			Why: "Arguments are passed on word for word, so that each that takes a wall down has to be seen by the probe, or refused before.",
+		},
 	}
 	for i, id := range wire.Assertions {
 		specs = append(specs, Spec{
@@ -79,6 +83,37 @@ func goodRoom(t *T) {
 	t.Expect(slices.ContainsFunc(found.Commands, func(c wire.CommandReport) bool {
 		return c.SHA256 == digestOf(content) && c.Size == int64(len(content))
 	})).To(gomega.BeTrue(), "no command has the digest of the program that is in the room: %v", found.Commands)
+}
+
+// smuggled probes with every configuration that takes a wall down. One that
+// does not even start has let nothing through.
+func smuggled(t *T) {
+	if len(t.s.target.Smuggled) == 0 {
+		t.NotClaimed("the target passes nothing on that could take a wall down")
+	}
+	var missed []string
+	for _, s := range t.s.target.Smuggled {
+		runtime, room, err := s.Make(t.ctx, t.s.setup)
+		if errors.Is(err, ErrNotBreakable) {
+			t.note(s.Name, "not tried: "+err.Error())
+			continue
+		}
+		if sandbox.KindOf(err) == sandbox.Refused {
+			t.note(s.Name, "refused: "+redact(err.Error()))
+			continue
+		}
+		if err != nil {
+			t.Broke("smuggling %s: %v", s.Name, err)
+		}
+		found := t.probe(runtime, room)
+		t.Expect(runtime.Close()).To(gomega.Succeed())
+		caught := found.Err()
+		t.note(s.Name, fmt.Sprintf("caught: %v", caught))
+		if caught == nil {
+			missed = append(missed, s.Name)
+		}
+	}
+	t.Expect(missed).To(gomega.BeEmpty(), "the probe passes although a wall is down")
 }
 
 func cancelledProbe(t *T) {

@@ -40,9 +40,12 @@ func (t *T) Spec(argv ...string) sandbox.RunSpec {
 	return sandbox.RunSpec{
 		Argv: argv, StartTimeout: t.s.options.Bounds.Start, Timeout: t.s.options.Bounds.Run, Limits: limits,
 		Bundle: sandbox.Bundle{Policy: wire.DefaultExtractPolicy()}, Image: t.s.target.Image,
-		Label: wire.Label{Worker: "conformance", Job: strings.ToLower(t.spec.ID) + "-" + t.s.token, Scanner: t.s.target.Scanner, Attempt: n},
+		Label: wire.Label{Worker: t.s.setup.Worker, Job: t.job(), Scanner: t.s.target.Scanner, Attempt: n},
 	}
 }
+
+// job is the job of the spec's runs.
+func (t *T) job() string { return strings.ToLower(t.spec.ID) + "-" + t.s.token }
 
 // HostileSpec is a run of the hostile program.
 func (t *T) HostileSpec(verb string, args ...string) sandbox.RunSpec {

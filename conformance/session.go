@@ -32,6 +32,13 @@ type Session struct {
 	started time.Time
 	report  report.Report
 	attempt int
+	// workers counts the worker processes that were started.
+	workers int
+	// seen is what was around when the last spec had ended and nothing of it
+	// was left; nil when that is not known.
+	seen map[string]bool
+	// shared says that token, programs and plants are another session's.
+	shared bool
 }
 
 // Open plants the secrets and makes the target's runtime. Where the runtime
@@ -44,22 +51,43 @@ func Open(ctx context.Context, target *Target, options Options) (*Session, error
 	if options.Bounds == (Bounds{}) {
 		options.Bounds = DefaultBounds()
 	}
-	s := &Session{target: target, options: options, started: time.Now(), token: newToken()}
+	s := &Session{target: target, options: options, token: newToken()}
 	dir, err := os.MkdirTemp("", "sandbox-conformance-"+s.token+"-")
 	if err != nil {
 		return nil, fmt.Errorf("opening the suite: %w", err)
 	}
-	s.setup.Dir = dir
+	s.setup = Setup{Dir: dir, Token: s.token, Worker: "conformance-" + s.token}
 	if err := s.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the suite: %w", err), os.RemoveAll(dir))
 	}
+	s.open(ctx)
+	return s, nil
+}
+
+// beside opens a session of another target between the same plants, with a
+// directory of its own. It has to be closed before s is.
+func (s *Session) beside(ctx context.Context, target *Target, name string) (*Session, error) {
+	inner := &Session{target: target, options: s.options, token: s.token, plants: s.plants, setup: s.setup, shared: true}
+	inner.options.Log = nil
+	inner.setup.Dir = filepath.Dir(s.setup.Dir)
+	if err := inner.prepareDir(name); err != nil {
+		return nil, fmt.Errorf("opening the suite: %w", err)
+	}
+	inner.setup.Dir = filepath.Join(inner.setup.Dir, name)
+	inner.open(ctx)
+	return inner, nil
+}
+
+// open makes the runtime.
+func (s *Session) open(ctx context.Context) {
+	target := s.target
+	s.started = time.Now()
 	s.runtime, s.opened = target.New(ctx, s.setup)
 	s.report = report.Report{
 		SpecVersion: report.SpecVersion, Started: s.started.UTC(), Host: thisHost(),
 		Target:  report.Target{Name: target.Name, Capabilities: names(target.Capabilities), Versions: target.Versions, Command: target.Command},
 		Mutants: []report.Mutant{},
 	}
-	return s, nil
 }
 
 // prepare copies the programs to names of this session and plants the secrets.
@@ -121,6 +149,14 @@ func (s *Session) Close() error {
 		errs = append(errs, s.runtime.Close())
 	}
 	s.endProcesses()
+	if s.target.Release != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		errs = append(errs, s.target.Release(ctx, s.setup))
+	}
+	if s.shared {
+		return errors.Join(append(errs, removeAll(s.setup.Dir))...)
+	}
 	errs = append(errs, s.plants.remove())
 	errs = append(errs, removeAll(filepath.Dir(s.setup.Dir)))
 	return errors.Join(errs...)
@@ -162,10 +198,20 @@ func (s *Session) Report() *report.Report {
 
 // Run checks every spec in order, then the mutants, and returns the report.
 func (s *Session) Run(ctx context.Context) *report.Report {
+	var wanted []Spec
 	for _, spec := range Specs() {
 		if s.options.Focus == nil || s.options.Focus(spec) {
-			s.Check(ctx, spec)
+			wanted = append(wanted, spec)
 		}
+	}
+	for len(wanted) > 0 {
+		n := s.together(wanted)
+		if n == 1 {
+			s.Check(ctx, wanted[0])
+		} else {
+			s.checkTogether(ctx, wanted[:n])
+		}
+		wanted = wanted[n:]
 	}
 	return s.Report()
 }

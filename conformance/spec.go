@@ -10,22 +10,23 @@ import (
 // Group is a family of specs.
 type Group string
 
-// The groups of specs. "O" (orphans of killed workers) is reserved.
+// The groups of specs.
 const (
 	Contract   Group = "C"
 	Walled     Group = "W"
 	Extraction Group = "E"
 	Probing    Group = "P"
+	Orphaned   Group = "O"
 	Findings   Group = "F"
 )
 
 // Groups are all groups in reporting order, with what each is about.
-func Groups() []Group { return []Group{Contract, Walled, Extraction, Probing, Findings} }
+func Groups() []Group { return []Group{Contract, Walled, Extraction, Probing, Orphaned, Findings} }
 
 // Title says what a group is about.
 func (g Group) Title() string {
 	return map[Group]string{
-		Contract: "contract", Walled: "walls", Extraction: "extraction", Probing: "probe", Findings: "findings",
+		Contract: "contract", Walled: "walls", Extraction: "extraction", Probing: "probe", Orphaned: "orphans", Findings: "findings",
 	}[g]
 }
 
@@ -80,7 +81,7 @@ func (s Spec) Core() bool {
 func Specs() []Spec { return slices.Clone(specs()) }
 
 var specs = sync.OnceValue(func() []Spec {
-	all := slices.Concat(contractSpecs(), wallSpecs(), extractionSpecs(), probeSpecs(), findingSpecs())
+	all := slices.Concat(contractSpecs(), wallSpecs(), extractionSpecs(), probeSpecs(), orphanSpecs(), findingSpecs())
 	seen := make(map[string]bool, len(all))
 	for i, s := range all {
 		if seen[s.ID] || !strings.HasPrefix(s.ID, string(s.Group)) || s.check == nil {

@@ -44,6 +44,12 @@ const (
 	ProcessWall Capability = "process-wall"
 	// Worker: the target can run in a process of its own that the suite kills.
 	Worker Capability = "worker"
+	// WorkWall: the work directory holds what the policy's MaxBytes says, and
+	// no more.
+	WorkWall Capability = "work-wall"
+	// Storage: bundles go by a storage endpoint, which a run without network
+	// reaches and nothing else.
+	Storage Capability = "storage"
 )
 
 // Core lists what can't be opted out of.
@@ -80,13 +86,79 @@ type Target struct {
 	Broken func(ctx context.Context, setup Setup, id wire.AssertionID) (sandbox.Runtime, sandbox.Room, error)
 	// Room is the room to probe.
 	Room func(setup Setup) sandbox.Room
+	// Smuggled are configurations that an operator could write and that take a
+	// wall down; nil when the runtime has no way to be told such a thing.
+	Smuggled []Smuggled
+	// Another makes an image that differs from Image in one file alone, for
+	// runtimes of images.
+	Another func(ctx context.Context, setup Setup) (image string, file MarkedFile, err error)
+	// Exchange is the directory inside, besides the work directory, through
+	// which bundle and result pass; empty when there is none. Nothing of it may
+	// be open to the scanner.
+	Exchange string
+
+	// Allowed is the one destination of a run without network: the storage
+	// endpoint. The zero value says that there is none.
+	Allowed netip.AddrPort
+	// Store is the leaf backend that bundles go by, under the suite's eyes; nil
+	// when there is none.
+	Store *Store
+
 	// Mutants are runtimes with one wall broken each.
 	Mutants []Mutant
-	// Worker returns a command that makes one run of argv and waits for it,
-	// as a worker process would. The suite kills it. nil when there is none.
-	Worker func(setup Setup, argv []string) (*exec.Cmd, error)
+	// Worker returns a command that makes one run and waits for it, as a worker
+	// process would. The suite kills it. nil when there is none.
+	Worker func(setup Setup, run WorkerRun) (*exec.Cmd, error)
+	// Orphans is how group O gets at what is left of killed workers. Its zero
+	// value is that of a runtime whose instances die with their worker.
+	Orphans Orphans
 	// Reference makes the runtime that findings are compared with.
 	Reference func(ctx context.Context, setup Setup) (sandbox.Runtime, error)
+	// Release takes away what New and the others made outside Setup.Dir, such
+	// as images. nil when there is nothing.
+	Release func(ctx context.Context, setup Setup) error
+}
+
+// Smuggled is a configuration that takes a wall down.
+type Smuggled struct {
+	// Name says what was configured.
+	Name string
+	// Make makes the runtime and the room to probe. A refusal is an answer too.
+	Make func(ctx context.Context, setup Setup) (sandbox.Runtime, sandbox.Room, error)
+}
+
+// MarkedFile is a file of an image and how it begins.
+type MarkedFile struct{ Path, Content string }
+
+// WorkerRun is the one run of a worker that will be killed. The worker gives
+// it an artifact as well, so that there is one to be left behind.
+type WorkerRun struct {
+	Label                 wire.Label
+	Argv                  []string
+	StartTimeout, Timeout time.Duration
+}
+
+// Orphans is how group O gets at what is left of killed workers.
+type Orphans struct {
+	// Instance is how the lines of Left begin that name an instance, such as
+	// "container "; empty when an instance is a process tree that dies with its
+	// worker, so that nothing is ever left to sweep.
+	Instance string
+	// Plant leaves what a worker leaves that is killed in the middle of the run
+	// with that label, which had to be over by deadline.
+	Plant func(ctx context.Context, setup Setup, label wire.Label, deadline time.Time) error
+	// Bystanders puts things there that look similar and are nobody's orphans.
+	Bystanders func(ctx context.Context, setup Setup) (Bystanders, error)
+}
+
+// Bystanders are things that no sweep may touch.
+type Bystanders struct {
+	// Names say what they are.
+	Names []string
+	// Missing lists which of them are gone.
+	Missing func() ([]string, error)
+	// Remove takes them away.
+	Remove func() error
 }
 
 // Claims reports whether the target claims a capability.
@@ -115,6 +187,11 @@ type Setup struct {
 	Programs map[string]string
 	// Canaries are addresses that must not answer inside.
 	Canaries []netip.AddrPort
+	// Worker is the worker id of this session's runs. Every other id that the
+	// suite uses ends in "-" and Token too.
+	Worker string
+	// Token marks everything of this session.
+	Token string
 }
 
 // Options say how the suite is run.
@@ -131,6 +208,8 @@ type Options struct {
 	WithoutWalls bool
 	// Bounds are how long things may take.
 	Bounds Bounds
+	// Parallel is how many specs may run at once, where specs do not meet.
+	Parallel int
 	// Log receives one line as each spec ends; nil for silence.
 	Log func(report.Spec)
 	// Out is where reports are written; empty for nowhere.

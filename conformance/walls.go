@@ -64,7 +64,7 @@ func wallSpecs() []Spec {
 	for _, w := range slices.Concat(filterWalls(), agentWalls(), roomWalls(), networkWalls(), scopeWalls()) {
 		specs = append(specs, w.spec())
 	}
-	return append(append(specs, scopedRuns()...), runWalls()...)
+	return slices.Concat(specs, scopedRuns(), storageWalls(), runWalls(), engineWalls())
 }
 
 // eperm is what the filter answers.

@@ -106,9 +106,9 @@ func networkWalls() []wall {
 		{id: "W77", title: "no socket files of the host", verb: "unix-path", control: Broken, args: func(t *T) []string {
 			return []string{filepath.Join(filepath.Dir(t.s.setup.Dir), "socket")}
 		}, why: "An engine's socket is root; none may be in the room."},
-		{id: "W78", title: "no network interface but loopback", verb: "interfaces", control: Broken, why: "Without an address of its own a sandbox has no way out and nobody a way in."},
+		{id: "W78", title: "no way out but the one that the transport needs", verb: "interfaces", control: Broken, judge: interfacesOrOneWay, why: "Without an address of its own a sandbox has no way out; one whose inputs come from a storage endpoint reaches that address and port and nothing else, its gateway and its neighbours included."},
 		{id: "W79", title: "netlink changes nothing", verb: "netlink-use", control: BrokenAsRoot, judge: netlinkRefused, why: "Reading addresses over netlink is ordinary; making interfaces is not."},
-		{id: "W80", title: "nobody can come in", verb: "listen", control: Broken, why: "A listening socket inside is reachable from nowhere outside."},
+		{id: "W80", title: "nobody can come in", verb: "listen", control: Broken, judge: nobodyComesIn, why: "A listening socket inside is reachable from nowhere outside."},
 		{id: "W81", title: "no family of sockets but the ordinary ones", verb: "odd-families", control: Either, why: "Each further family is kernel code that few have read."},
 	}
 }

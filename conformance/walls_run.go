@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +24,7 @@ func runWalls() []Spec {
 		return Spec{ID: id, Group: Walled, Title: title, Why: why, Needs: []Capability{Walls}, Control: control, check: check}
 	}
 	placed := "What stands where the result goes is removed and never opened, followed or believed."
-	memory := w("W106", "the memory wall stands", "Where a wall around the sandbox's memory is claimed, the run that goes through it is ended and told apart.", Either, memoryWall)
+	memory := w("W106", "the memory wall stands", "Where a wall around the sandbox's memory is claimed, the run that goes through it dies alone: it is told apart, and the next one is carried out.", Either, memoryWall)
 	memory.Needs = append(memory.Needs, MemoryWall)
 	fork := w("W107", "the process wall stands", "Where the number of processes is bounded, a fork bomb meets the bound.", Either, processWall)
 	fork.Needs = append(fork.Needs, ProcessWall)
@@ -190,12 +191,14 @@ func daemons(t *T) {
 func memoryWall(t *T) {
 	spec := t.HostileSpec("memory", "1024")
 	spec.Limits.AddressSpaceMB, spec.Limits.MemoryMB = wire.AddressSpaceOff, 256
+	spec.Bundle.Policy.MaxBytes = 64 << 20
 	out, err := t.Run(spec)
-	if err == nil {
-		t.Expect(out.Result.OOMKilled).To(gomega.BeTrue(), "256 MiB were passed and nobody was killed: %s", out.Result.Ending)
-		return
-	}
+	t.Expect(err).To(gomega.HaveOccurred(), "256 MiB were passed, and the run has an answer: %s %s", out.Result.Ending, out.Stdout)
+	t.Expect(sandbox.KindOf(err)).To(gomega.Equal(sandbox.Crashed), "%v", err)
 	t.Expect(sandbox.CodeOf(err)).To(gomega.Equal(sandbox.CodeOOMKilled), "%v", err)
+	var e *sandbox.Error
+	t.Expect(errors.As(err, &e) && e.OOMKilled).To(gomega.BeTrue(), "want of memory is not told apart: %v", err)
+	t.Exited(t.HostileSpec("print", "the worker lives"))
 }
 
 func processWall(t *T) {
@@ -229,7 +232,7 @@ func besideOthers(t *T) {
 
 // diesWithWorker kills a worker that waits for a run, and looks.
 func diesWithWorker(t *T) {
-	cmd, err := t.s.target.Worker(t.s.setup, []string{t.Program("hostile"), "daemon-and-hang", t.s.token})
+	cmd, err := t.s.target.Worker(t.s.setup, t.workerRun("killed", "daemon-and-hang", t.s.token))
 	if err != nil {
 		t.Broke("making a worker: %v", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/batleforc/batlehub-sandbox/conformance"
 	"github.com/batleforc/batlehub-sandbox/runtime/bwrap"
@@ -125,12 +124,4 @@ func procWithoutPrivilegeBit(dir string) (string, error) {
 		}
 	}
 	return proc, nil
-}
-
-func workerSpec(argv []string) sandbox.RunSpec {
-	return sandbox.RunSpec{
-		Argv: argv, StartTimeout: 10 * time.Second, Timeout: 5 * time.Minute, Limits: wire.DefaultLimits(),
-		Bundle: sandbox.Bundle{Policy: wire.DefaultExtractPolicy()},
-		Label:  wire.Label{Worker: "killed", Job: "killed", Scanner: scanner, Attempt: 1},
-	}
 }

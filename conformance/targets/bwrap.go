@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 
 	"github.com/batleforc/batlehub-sandbox/conformance"
 	"github.com/batleforc/batlehub-sandbox/runtime/bwrap"
@@ -48,7 +46,7 @@ func Bwrap(ctx context.Context, b *Builder, self string) *conformance.Target {
 	t.Mutants = bwrapMutants(b)
 	if self != "" {
 		t.Capabilities = append(t.Capabilities, conformance.Worker)
-		t.Worker = workerOf(self)
+		t.Worker = workerOf(self, bwrapWorker)
 	}
 	return t
 }
@@ -67,6 +65,7 @@ func bwrapWith(b *Builder, broken breakage) *conformance.Target {
 		},
 		Program:   inRoom,
 		Left:      leftIn("runs"),
+		Orphans:   directories("runs"),
 		Room:      roomToProbe,
 		Reference: newNone,
 	}
@@ -89,7 +88,7 @@ func makeBwrap(ctx context.Context, b *Builder, s conformance.Setup, name string
 			return nil, err
 		}
 	}
-	c := bwrap.Config{Rooms: rooms, RunDir: filepath.Join(s.Dir, "runs"), Canaries: s.Canaries, Worker: "conformance"}
+	c := bwrap.Config{Rooms: rooms, RunDir: filepath.Join(s.Dir, "runs"), Canaries: s.Canaries, Worker: s.Worker}
 	if len(broken.edits) > 0 {
 		binary, err := wrap(ctx, b, filepath.Join(s.Dir, name+"-bwrap"), broken.edits)
 		if err != nil {
@@ -213,30 +212,6 @@ func bwrapVersion(ctx context.Context) string {
 		return "unknown"
 	}
 	return v.String()
-}
-
-// workerOf is the command's own hidden verb that makes one run and waits.
-func workerOf(self string) func(conformance.Setup, []string) (*exec.Cmd, error) {
-	return func(s conformance.Setup, argv []string) (*exec.Cmd, error) {
-		cmd := exec.Command(self, slices.Concat([]string{"worker", s.Dir}, argv)...)
-		return cmd, nil
-	}
-}
-
-// RunAsWorker makes one run over the rooms that stand below dir and waits for
-// its end. The suite kills it meanwhile.
-func RunAsWorker(ctx context.Context, dir string, argv []string) error {
-	binary := bwrap.DefaultBinary
-	if edited := filepath.Join(dir, "rooms-bwrap"); exists(edited) {
-		binary = edited
-	}
-	r, err := bwrap.New(bwrap.Config{Binary: binary, Rooms: filepath.Join(dir, "rooms"), RunDir: filepath.Join(dir, "runs")})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Close() }()
-	_, err = r.Run(ctx, workerSpec(argv))
-	return err
 }
 
 func exists(path string) bool {

@@ -16,8 +16,8 @@ const scanner = "conformance"
 
 // None is the runtime without walls. It is the negative control: the wall
 // specs must fail on it, or they see nothing.
-func None() *conformance.Target {
-	return &conformance.Target{
+func None(self string) *conformance.Target {
+	t := &conformance.Target{
 		Name:         none.Name,
 		Capabilities: []conformance.Capability{conformance.Results, conformance.Timeouts, conformance.Sweep, conformance.Network},
 		Versions:     map[string]string{},
@@ -25,8 +25,14 @@ func None() *conformance.Target {
 		New:          newNone,
 		Program:      func(s conformance.Setup, name string) string { return s.Programs[name] },
 		Left:         leftIn("runs"),
+		Orphans:      directories("runs"),
 		Reference:    newNone,
 	}
+	if self != "" {
+		t.Capabilities = append(t.Capabilities, conformance.Worker)
+		t.Worker = workerOf(self, noneWorker)
+	}
+	return t
 }
 
 func newNone(_ context.Context, s conformance.Setup) (sandbox.Runtime, error) {

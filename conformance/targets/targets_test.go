@@ -59,7 +59,7 @@ func TestWithoutWallsTheWallsFail(t *testing.T) {
 	b := builder(t)
 	o := options(t, b, "C01", "W01", "W40", "W53", "W59", "W60", "W61", "W63", "W65", "W70", "W76", "W82", "W90", "E13")
 	o.WithoutWalls = true
-	session, err := conformance.Open(t.Context(), targets.None(), o)
+	session, err := conformance.Open(t.Context(), targets.None(""), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,6 +98,9 @@ func (h *Hop) Create(ctx context.Context, r Request) (*Remote, error) {
 	l := r.Manifest.Label
 	m.jobDir = h.config.Prefix + l.Worker + "/" + l.Job
 	m.dir = fmt.Sprintf("%s/%s/%d", m.jobDir, l.Scanner, l.Attempt)
+	if l.Scanner == artifactName {
+		return nil, fail(h.config.Runtime, r, sandbox.Refused, sandbox.CodeConfig, "", errArtifactScanner)
+	}
 	if err := h.begin(ctx, m); err != nil {
 		return nil, h.classify(ctx, r, "beginning the run", err)
 	}
@@ -114,6 +117,8 @@ func (h *Hop) Create(ctx context.Context, r Request) (*Remote, error) {
 var (
 	errHopClosed = errors.New("the storage hop is closed")
 	errInFlight  = errors.New("a run with this label is in flight")
+	// Servers that keep objects in files have no place for keys below a key.
+	errArtifactScanner = errors.New("no scanner can be called artifact: that is the key of the job's artifact")
 )
 
 // begin makes m known as in flight, once nothing is being removed where its

@@ -32,7 +32,10 @@ type upload struct {
 	err      error // once done is closed
 }
 
-func artifactKey(jobDir string) string { return jobDir + "/artifact" }
+// artifactName is the last part of the key of a job's artifact.
+const artifactName = "artifact"
+
+func artifactKey(jobDir string) string { return jobDir + "/" + artifactName }
 
 // provide sees to it that the artifact of m's job stands at its key: it
 // uploads it, waits for another run's upload, or looks that what was uploaded

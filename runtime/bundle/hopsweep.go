@@ -101,9 +101,9 @@ func (h *Hop) list(ctx context.Context) ([]*leftJob, error) {
 func bundleKey(parts []string) bool {
 	switch len(parts) {
 	case 3:
-		return parts[2] == "artifact"
+		return parts[2] == artifactName
 	case 5:
-		return parts[4] == manifestName || parts[4] == resultName
+		return parts[2] != artifactName && (parts[4] == manifestName || parts[4] == resultName)
 	}
 	return false
 }

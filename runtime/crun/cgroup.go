@@ -51,6 +51,19 @@ func limitsOf(c Container) limits {
 // make makes the run's cgroup and sets its limits. A name that exists is an
 // error: two runs never share one.
 func (g group) make(l limits) error {
+	for tries := 3; ; tries-- {
+		err := g.makeOnce(l)
+		// Another worker that ends may have removed the cgroup of all runs.
+		if tries == 0 || !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := g.rmdir(); err != nil {
+			return err
+		}
+	}
+}
+
+func (g group) makeOnce(l limits) error {
 	if g.layout.isV1() {
 		return g.makeV1(g.run, l)
 	}
@@ -272,6 +285,15 @@ func (g group) rmdir() error {
 		}))
 	}
 	return errors.Join(faults...)
+}
+
+// removeParent removes the cgroup of all runs where nobody has a run in it.
+func (l layout) removeParent(parent string) {
+	for dir := parent; dir != "."; dir = path.Dir(dir) {
+		for _, mount := range l.all {
+			_ = unix.Rmdir(path.Join(mount, dir))
+		}
+	}
 }
 
 // exists says whether the run's cgroup is there, in any hierarchy.

@@ -250,5 +250,10 @@ func (r *Runtime) Close() error {
 	for _, s := range r.stores {
 		faults = append(faults, s.Close())
 	}
+	for f := range r.swap {
+		if l, fault := r.host.layout(f); fault == nil {
+			l.removeParent(r.config.CgroupParent)
+		}
+	}
 	return errors.Join(faults...)
 }

@@ -42,8 +42,11 @@ func (l *layer) checkValue(path, table, name string, value any) error {
 		}
 		return l.checkTable(path, inner, values)
 	}
-	if table == "scanners" {
+	switch table {
+	case "scanners":
 		return l.checkScanner(path, name, value)
+	case tableBackends:
+		return l.checkBackend(path, name, value)
 	}
 	key, known := index[strings.TrimPrefix(table+"."+name, ".")]
 	if !known {
@@ -58,7 +61,7 @@ func (l *layer) checkValue(path, table, name string, value any) error {
 func innerTable(table, name string) (string, bool) {
 	inner := strings.TrimPrefix(table+"."+name, ".")
 	switch inner {
-	case tableWorker, tableSandbox, tableBwrap, tableOCI, tableKubernetes, tableCrun, "scanners":
+	case tableWorker, tableSandbox, tableBwrap, tableOCI, tableKubernetes, tableCrun, "scanners", tableStorage, tableBackends:
 		return inner, true
 	}
 	return "", false
@@ -88,7 +91,7 @@ func (l *layer) checkLayout(path string, value any) error {
 func (l *layer) checkType(path string, key Key, value any) error {
 	fits := false
 	switch key.Type {
-	case String:
+	case String, SecretString:
 		_, fits = value.(string)
 	case Boolean:
 		_, fits = value.(bool)
@@ -111,7 +114,10 @@ func (l *layer) checkType(path string, key Key, value any) error {
 		}
 		fits = is
 	}
-	if !fits {
+	switch {
+	case !fits && key.Type == SecretString:
+		return l.refuse(path, "%s is no string, want one", dotted(path))
+	case !fits:
 		return l.refuse(path, "%s is %s, want %s", dotted(path), describe(value), article(string(key.Type)))
 	}
 	return nil
@@ -151,7 +157,7 @@ func (l *layer) unknown(path, table, name string) error {
 // known are the names in a table that are this program's own.
 func known(table string) []string {
 	if table == "" {
-		return []string{"worker", "scanners"}
+		return []string{"worker", "scanners", "storage"}
 	}
 	return tables[table]
 }

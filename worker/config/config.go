@@ -1,6 +1,8 @@
 package config
 
 import (
+	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -8,6 +10,7 @@ import (
 type Config struct {
 	Worker   Worker
 	Scanners map[string]Scanner
+	Storage  Storage
 	// Warnings name what was set and has no effect.
 	Warnings []Warning
 }
@@ -36,12 +39,40 @@ type Sandbox struct {
 	BundleTTLSecs     int64
 	RunDir            string
 	Bwrap             Bwrap
+	OCI               OCI
 }
 
 // StartTimeout is StartTimeoutSecs as a duration.
 func (s Sandbox) StartTimeout() time.Duration {
 	return time.Duration(s.StartTimeoutSecs) * time.Second
 }
+
+// BundleTTL is BundleTTLSecs as a duration.
+func (s Sandbox) BundleTTL() time.Duration { return time.Duration(s.BundleTTLSecs) * time.Second }
+
+// Images says whether a run of this runtime is opened from an image.
+func (s Sandbox) Images() bool { return slices.Contains(imageRuntimes, s.Runtime) }
+
+// StorageHop says whether bundles travel through a storage backend.
+func (s Sandbox) StorageHop() bool {
+	return s.Runtime == "kubernetes" || s.Runtime == "oci" && s.OCI.Transport == "storage"
+}
+
+// OCI is [worker.sandbox.oci].
+type OCI struct {
+	Engine          string
+	Binary          string
+	Image           string
+	Transport       string
+	ExtraArgs       []string
+	Pull            string
+	Network         string
+	StoragePool     netip.Prefix
+	OrphanAfterSecs int64
+}
+
+// OrphanAfter is OrphanAfterSecs as a duration.
+func (o OCI) OrphanAfter() time.Duration { return time.Duration(o.OrphanAfterSecs) * time.Second }
 
 // Bwrap is [worker.sandbox.bwrap].
 type Bwrap struct {

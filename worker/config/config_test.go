@@ -1,8 +1,10 @@
 package config
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -31,13 +33,17 @@ func TestAConfigurationThatSaysNothingHasTheSpecifiedDefaults(t *testing.T) {
 		Runtime: "bwrap", MemoryLimitMB: 2048, CPUSeconds: 300, MaxArtifactMB: 2048, MaxExtractedMB: 512, MaxEntries: 50_000,
 		StartTimeoutSecs: 120, ProbeIntervalSecs: 600, BundlePrefix: "sandbox/", BundleTTLSecs: 60,
 		Bwrap: Bwrap{Binary: "bwrap", Rooms: "/opt/sandbox"},
+		OCI: OCI{
+			Engine: "podman", Binary: "podman", Transport: "mount", ExtraArgs: []string{}, Pull: "if-absent",
+			StoragePool: netip.MustParsePrefix("10.213.0.0/16"), OrphanAfterSecs: 900,
+		},
 	}
 	for name, text := range map[string]string{
 		"an empty file":         "",
 		"an empty table":        "[worker.sandbox]\n",
 		"the registry's tables": "config_version = 1\n[server]\nport = 8080\n[storage]\ntype = \"filesystem\"\n[[registries]]\nname = \"npm\"\n",
 	} {
-		if got := load(t, text); got.Worker.Sandbox != want || len(got.Warnings) != 0 {
+		if got := load(t, text); !reflect.DeepEqual(got.Worker.Sandbox, want) || len(got.Warnings) != 0 {
 			t.Errorf("%s: %+v, warnings %v\nwant %+v", name, got.Worker.Sandbox, got.Warnings, want)
 		}
 	}

@@ -14,7 +14,10 @@ import (
 var Runtimes = []string{"none", "bwrap", "oci", "kubernetes", "crun"}
 
 // built are the runtimes that this build has.
-var built = []string{"none", "bwrap"}
+var built = []string{"none", "bwrap", "oci"}
+
+// imageRuntimes are the runtimes whose runs are opened from an image.
+var imageRuntimes = []string{"oci", "kubernetes"}
 
 // rejected are runtimes that were considered and are not built, with the
 // reason (RFC 0022 §5.4, §8).
@@ -53,7 +56,13 @@ func (d *document) decode() (*Config, error) {
 			},
 		},
 	}
+	if err := d.decodeOCI(&c.Worker.Sandbox.OCI); err != nil {
+		return nil, err
+	}
 	if err := d.validateSandbox(c); err != nil {
+		return nil, err
+	}
+	if err := d.decodeStorage(c); err != nil {
 		return nil, err
 	}
 	return c, d.decodeScanners(c)
@@ -67,19 +76,20 @@ func (d *document) validateSandbox(c *Config) error {
 	if fault := prefixFault(s.BundlePrefix); fault != "" {
 		return d.refuse(path("bundle_prefix"), "bundle_prefix %.64q %s; want one path segment with a trailing slash, such as \"sandbox/\"", s.BundlePrefix, fault)
 	}
-	if engine := d.k.String(path("oci") + sep + "engine"); engine != "podman" && engine != "docker" {
-		return d.refuse(path("oci")+sep+"engine", "engine %.32q is not known; one of podman, docker", engine)
-	}
-	if t := d.k.String(path("oci") + sep + "transport"); t != "mount" && t != "storage" {
-		return d.refuse(path("oci")+sep+"transport", "transport %.32q is not known; one of mount, storage", t)
-	}
 	for name, value := range map[string]string{"binary": s.Bwrap.Binary, "rooms": s.Bwrap.Rooms} {
 		if value == "" {
 			return d.refuse(path("bwrap")+sep+name, "worker.sandbox.bwrap.%s is empty; leave the key out for the default", name)
 		}
 	}
+	if s.Images() && s.MaxExtractedMB >= s.MemoryLimitMB {
+		blame := path("max_extracted_mb")
+		if !d.set(blame) {
+			blame = path("memory_limit_mb")
+		}
+		return d.refuse(blame, "max_extracted_mb is %d and memory_limit_mb %d: under runtime '%s' /work is memory and charged to the same limit, so a scanner would have none left; want less than memory_limit_mb", s.MaxExtractedMB, s.MemoryLimitMB, s.Runtime)
+	}
 	for _, name := range Runtimes {
-		if name != s.Runtime && d.set(path(name)) {
+		if name != s.Runtime && d.set(path(name)) && !d.flagged(path("runtime")) {
 			d.warn(c, path(name), "[worker.sandbox.%s] has no effect under runtime %q", name, s.Runtime)
 		}
 	}
@@ -135,7 +145,7 @@ func (d *document) decodeScanners(c *Config) error {
 			return err
 		}
 		path := "scanners" + sep + name
-		if s.Image != "" && (c.Worker.Sandbox.Runtime == "none" || c.Worker.Sandbox.Runtime == "bwrap") {
+		if s.Image != "" && !c.Worker.Sandbox.Images() {
 			return d.refuse(path+sep+"image", "image on scanner '%s' has no effect under runtime '%s'; it is read by the oci and kubernetes runtimes", name, c.Worker.Sandbox.Runtime)
 		}
 		c.Scanners[name] = s

@@ -16,6 +16,8 @@ const (
 	Duration Type = "duration"
 	// Layout is a string or a table, see Scanner.Layout.
 	LayoutValue Type = "string or table"
+	// SecretString is a string whose value is never printed.
+	SecretString Type = "secret string"
 )
 
 // Key documents one key.
@@ -52,6 +54,9 @@ const (
 	tableCrun       = "worker.sandbox.crun"
 	tableScanner    = "scanners.<name>"
 	tableLayout     = "scanners.<name>.layout"
+	tableStorage    = "storage"
+	tableBackends   = "storage.backends"
+	tableBackend    = "storage.backends.<name>"
 )
 
 const day = 24 * 60 * 60
@@ -66,10 +71,10 @@ var keys = []Key{
 	{tableWorker, "max_attempts", Integer, "3", 1, 1000, "Attempts at one job. Read by the queue worker only."},
 
 	{tableSandbox, "runtime", String, `"bwrap"`, 0, 0, "Where a scanner runs: `none`, `bwrap`, `oci`, `kubernetes` or `crun`."},
-	{tableSandbox, "memory_limit_mb", Integer, "2048", 16, 1 << 30, "Memory of one run in MiB: `RLIMIT_AS` of the scanner on `none` and `bwrap`."},
+	{tableSandbox, "memory_limit_mb", Integer, "2048", 16, 1 << 30, "Memory of one run in MiB: `RLIMIT_AS` of the scanner everywhere, and the container's `--memory` on `oci`."},
 	{tableSandbox, "cpu_seconds", Integer, "300", 1, day, "`RLIMIT_CPU` of the scanner in seconds of CPU time."},
 	{tableSandbox, "max_artifact_mb", Integer, "2048", 1, 1 << 30, "Size in MiB above which an artifact is not scanned: it is refused before a byte of it is copied, as a scan without an answer."},
-	{tableSandbox, "max_extracted_mb", Integer, "512", 1, 1 << 30, "MiB that the artifact may unpack to, checked by the agent inside the sandbox."},
+	{tableSandbox, "max_extracted_mb", Integer, "512", 1, 1 << 30, "MiB that the artifact may unpack to, checked by the agent inside the sandbox; on `oci` also the size of `/work`, which is memory."},
 	{tableSandbox, "max_entries", Integer, "50000", 1, 100_000_000, "Entries that the artifact's archives may have, checked by the agent inside the sandbox."},
 	{tableSandbox, "start_timeout_secs", Integer, "120", 1, day, "Seconds a sandbox may take until its agent has fetched the bundle. The run's deadline is this plus the scanner's own `timeout`."},
 	{tableSandbox, "probe_interval_secs", Integer, "600", 1, day, "Seconds between two probes of a running worker. There is no value that switches the probe off."},
@@ -81,11 +86,15 @@ var keys = []Key{
 	{tableBwrap, "binary", String, `"bwrap"`, 0, 0, "The bwrap program: a path, or a name looked up on `PATH`."},
 	{tableBwrap, "rooms", String, `"/opt/sandbox"`, 0, 0, "Directory with one tree per scanner, named after it."},
 
-	{tableOCI, "engine", String, `"podman"`, 0, 0, "The engine: `podman` or `docker`. Not read by this build."},
-	{tableOCI, "binary", String, `"podman"`, 0, 0, "The engine's command line. Not read by this build."},
-	{tableOCI, "image", String, `""`, 0, 0, "The image of scanners that name none; empty means the worker's own. Not read by this build."},
-	{tableOCI, "transport", String, `"mount"`, 0, 0, "How bundles travel: `mount` or `storage`. Not read by this build."},
-	{tableOCI, "extra_args", Strings, "[]", 0, 0, "Flags appended word for word. Not read by this build."},
+	{tableOCI, "engine", String, `"podman"`, 0, 0, "The engine: `podman` or `docker`."},
+	{tableOCI, "binary", String, `"podman"`, 0, 0, "The engine's command line, a path or a name looked up on `PATH`; left out, it is the engine's own name. The engine's socket is never used directly."},
+	{tableOCI, "image", String, `""`, 0, 0, "The image of scanners that name none; empty means the worker's own, read from `BATLEHUB_IMAGE`."},
+	{tableOCI, "transport", String, `"mount"`, 0, 0, "How bundles travel: `mount`, a directory of this host, or `storage`, presigned URLs of the bundle backend."},
+	{tableOCI, "extra_args", Strings, "[]", 0, 0, "Flags of the engine's `run`, appended word for word, such as `--runtime=runsc`."},
+	{tableOCI, "pull", String, `"if-absent"`, 0, 0, "Whether an image that is not there is pulled: `never` or `if-absent`. Pulling counts against `start_timeout_secs`."},
+	{tableOCI, "network", String, `""`, 0, 0, "The engine's network for runs with network; empty means the engine's default."},
+	{tableOCI, "storage_pool", String, `"10.213.0.0/16"`, 0, 0, "IPv4 addresses for the networks of runs without network under transport `storage`; each run takes eight of them."},
+	{tableOCI, "orphan_after_secs", Integer, "900", 1, 30 * day, "Seconds past its deadline after which a container, a network or a bundle is swept, whoever made it."},
 
 	{tableKubernetes, "namespace", String, `""`, 0, 0, "Namespace of the pods; empty means the worker's own. Not read by this build."},
 	{tableKubernetes, "service_account", String, `"batlehub-sandbox"`, 0, 0, "Service account of the pods. Not read by this build."},
@@ -121,12 +130,26 @@ var keys = []Key{
 	{tableLayout, "path", String, `"artifact"`, 0, 0, "Where it goes below `/work`."},
 	{tableLayout, "nested", Tables, "", 0, 0, "Inner archives to unpack too, each `{ member = \"data.tar.*\", into = \"data\" }`; default: those of a deb, told by content, and a `data.tar.gz` at the top of a plain tar, which makes it a gem, where there is one."},
 	{tableLayout, "files", Table, "{}", 0, 0, "Small files put beside the artifact, path to content."},
+
+	{tableStorage, "default", String, `""`, 0, 0, "The backend that is meant where none is named; may be left out where there is one only."},
+
+	{tableBackend, "type", String, `""`, 0, 0, "What it is: `s3`, `filesystem` or `in_memory`. Must be set."},
+	{tableBackend, "endpoint", String, `""`, 0, 0, "s3: the server, as `http://` or `https://` and a host, as the worker and the sandboxes both reach it; empty means AWS S3 in `region`."},
+	{tableBackend, "region", String, `"us-east-1"`, 0, 0, "s3: the region that URLs are signed for."},
+	{tableBackend, "bucket", String, `""`, 0, 0, "s3: the bucket. Must be set."},
+	{tableBackend, "access_key", SecretString, `""`, 0, 0, "s3: the access key; see below for where else it may come from."},
+	{tableBackend, "secret_key", SecretString, `""`, 0, 0, "s3: the secret key."},
+	{tableBackend, "access_key_env", String, `""`, 0, 0, "s3: the environment variable that holds the access key."},
+	{tableBackend, "secret_key_env", String, `""`, 0, 0, "s3: the environment variable that holds the secret key."},
+	{tableBackend, "path_style", Boolean, "false", 0, 0, "s3: the bucket goes into the path of a URL and not into its host, as most servers but AWS want it."},
+	{tableBackend, "ca_file", String, `""`, 0, 0, "s3: certificates in PEM that the worker trusts besides the system's. Sandboxes don't read it."},
+	{tableBackend, "path", String, `""`, 0, 0, "filesystem: the directory. Must be set."},
 }
 
 // foreign are the top-level keys of the registry's own configuration. A worker
 // may be given the registry's file, so they are let through and not looked at.
 var foreign = []string{
-	"config_version", "server", "database", "auth", "storage", "cache", "registries", "grants",
+	"config_version", "server", "database", "auth", "cache", "registries", "grants",
 	"otel", "limits", "ip_blocking", "notifications", "flag_sources", "release_imports", "air_gap",
 	"proxy", "vulnerability_scan", "cache_coherence", "upstream_audit", "subdomain_routing",
 	"stats", "search",
@@ -144,7 +167,8 @@ func buildIndex() (map[string]Key, map[string][]string) {
 		byPath[k.Path()] = k
 		byTable[k.Table] = append(byTable[k.Table], k.Name)
 	}
-	byTable[""] = append([]string{"worker", "scanners"}, foreign...)
+	byTable[""] = append([]string{"worker", "scanners", "storage"}, foreign...)
+	byTable[tableStorage] = append(byTable[tableStorage], "backends")
 	byTable[tableWorker] = append(byTable[tableWorker], "sandbox")
 	byTable[tableSandbox] = append(byTable[tableSandbox], "bwrap", "oci", "kubernetes", "crun")
 	return byPath, byTable

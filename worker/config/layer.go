@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"github.com/knadh/koanf/parsers/toml/v2"
@@ -21,6 +22,11 @@ type layer struct {
 	file   string
 	values map[string]any
 	lines  map[string]int
+	// flag says that this is a flag of the command line: file is its name.
+	flag bool
+	// registrys are the storage backends that the registry declared in a way
+	// of its own.
+	registrys map[string]bool
 }
 
 // sep joins the parts of a key's path. It can't be part of a scanner's name,
@@ -36,7 +42,9 @@ func readLayer(file string) (*layer, error) {
 	if err != nil {
 		return nil, syntaxError(file, err)
 	}
-	return &layer{file: file, values: values, lines: keyLines(b)}, nil
+	l := &layer{file: file, values: values, lines: keyLines(b)}
+	l.normalize()
+	return l, nil
 }
 
 func readFile(file string) ([]byte, error) {
@@ -66,18 +74,27 @@ func keyLines(b []byte) map[string]int {
 	lines := map[string]int{}
 	p := unstable.Parser{}
 	p.Reset(b)
-	table := ""
+	table, elements := "", map[string]int{}
 	for p.NextExpression() {
 		e := p.Expression()
 		switch e.Kind {
-		case unstable.Table, unstable.ArrayTable:
+		case unstable.Table:
 			table, _ = recordKey(&p, lines, "", e)
+		case unstable.ArrayTable:
+			path, line := recordKey(&p, lines, "", e)
+			table = elementPath(path, elements[path])
+			lines[table] = line
+			elements[path]++
 		case unstable.KeyValue:
 			recordValue(&p, lines, table, e)
 		}
 	}
 	return lines
 }
+
+// elementPath is the path of one table of an array of tables. No key has a
+// NUL byte in its name.
+func elementPath(path string, i int) string { return path + sep + "\x00" + strconv.Itoa(i) }
 
 func recordValue(p *unstable.Parser, lines map[string]int, prefix string, e *unstable.Node) {
 	path, _ := recordKey(p, lines, prefix, e)

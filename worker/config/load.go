@@ -21,10 +21,47 @@ const DefaultFile = "/etc/batlehub-sandbox/config.toml"
 // Load reads the files in order, a later one over an earlier one, key by key.
 // Without files it reads DefaultFile if that exists, and otherwise returns the
 // defaults. Every error is an *Error.
-func Load(files ...string) (*Config, error) {
+func Load(files ...string) (*Config, error) { return LoadWith(nil, files...) }
+
+// Override is a value that lies over those of all files.
+type Override struct {
+	// Flag is what messages blame, such as "--runtime".
+	Flag string
+	// Key is the path of the key, as Key.Path has it.
+	Key   string
+	Value any
+}
+
+// LoadWith is Load with values of the command line over the files.
+func LoadWith(overrides []Override, files ...string) (*Config, error) {
+	layers, err := readLayers(files)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range overrides {
+		l := o.layer()
+		if err := l.check(); err != nil {
+			return nil, err
+		}
+		layers = append(layers, l)
+	}
+	return loadLayers(layers...)
+}
+
+func (o Override) layer() *layer {
+	l := &layer{file: o.Flag, flag: true, lines: map[string]int{strings.ReplaceAll(o.Key, ".", sep): 1}}
+	value := o.Value
+	for _, name := range slices.Backward(strings.Split(o.Key, ".")) {
+		value = map[string]any{name: value}
+	}
+	l.values, _ = value.(map[string]any)
+	return l
+}
+
+func readLayers(files []string) ([]*layer, error) {
 	if len(files) == 0 {
 		if _, err := os.Stat(DefaultFile); errors.Is(err, fs.ErrNotExist) {
-			return loadLayers()
+			return nil, nil
 		}
 		files = []string{DefaultFile}
 	}
@@ -39,7 +76,7 @@ func Load(files ...string) (*Config, error) {
 		}
 		layers = append(layers, l)
 	}
-	return loadLayers(layers...)
+	return layers, nil
 }
 
 func loadLayers(layers ...*layer) (*Config, error) {
@@ -62,11 +99,11 @@ func (v values) Read() (map[string]any, error) { return v, nil }
 func (v values) ReadBytes() ([]byte, error)    { return nil, errors.ErrUnsupported }
 
 // defaults builds the values of the table of keys. A scanner's are left to its
-// type.
+// type, and a backend's to its decoding.
 func defaults() map[string]any {
 	root := map[string]any{}
 	for _, k := range keys {
-		if strings.HasPrefix(k.Table, "scanners.") {
+		if strings.Contains(k.Table, "<name>") {
 			continue
 		}
 		table := root
@@ -109,16 +146,34 @@ func (d *document) warn(c *Config, path, format string, args ...any) {
 }
 
 func (d *document) origin(path string) (string, int) {
+	l, line := d.last(path)
+	switch {
+	case l == nil:
+		return "", 0
+	case l.flag:
+		return l.file, 0
+	}
+	return l.file, line
+}
+
+// last is the last layer that set path, and the line in it.
+func (d *document) last(path string) (*layer, int) {
 	for _, l := range slices.Backward(d.layers) {
 		if line := l.lines[path]; line > 0 {
-			return l.file, line
+			return l, line
 		}
 	}
-	return "", 0
+	return nil, 0
 }
 
 // set reports whether any layer has path.
 func (d *document) set(path string) bool {
-	_, line := d.origin(path)
-	return line > 0
+	l, _ := d.last(path)
+	return l != nil
+}
+
+// flagged reports whether a flag of the command line set path.
+func (d *document) flagged(path string) bool {
+	l, _ := d.last(path)
+	return l != nil && l.flag
 }

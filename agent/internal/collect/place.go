@@ -76,7 +76,9 @@ func (p *Place) reopen() error {
 }
 
 func (p *Place) create(name string, b []byte) error {
-	f, err := p.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	// The worker may be of another uid than this one is outside, in a user
+	// namespace of an engine's. Who comes near is the directory's business.
+	f, err := p.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o644)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func TestAResultReplacesWhateverStandsInItsPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b, err := os.ReadFile(path); info.Mode() != 0o600 || string(b) != "result" || err != nil {
+			if b, err := os.ReadFile(path); info.Mode() != 0o644 || string(b) != "result" || err != nil {
 				t.Errorf("%s %q (%v)", info.Mode(), b, err)
 			}
 		})

@@ -111,6 +111,10 @@ func requestHead(u *url.URL, method string, body []byte) string {
 func statusError(u *url.URL, status int) *Error {
 	e := &Error{Place: place(u), Code: wire.CodeIO, Err: fmt.Errorf("the server answered %d", status)}
 	switch {
+	case status >= 300 && status < 400:
+		e.Err = fmt.Errorf("the server answered %d, and a redirect is not followed", status)
+	case status == 401 || status == 403:
+		e.Err = fmt.Errorf("the server answered %d: the url was not signed for this, or has expired", status)
 	case status == 404 || status == 410:
 		e.Code = wire.CodeNotFound
 	case status == 408 || status == 425 || status == 429 || status >= 500:

@@ -25,6 +25,9 @@ type Spec struct {
 	Dir string
 	// Home and Path are the whole environment: HOME and PATH.
 	Home, Path string
+	// Closed are directories that the scanner can't reach, where the kernel
+	// can close them: absolute and clean.
+	Closed []string
 	// Limits are set on the scanner alone.
 	Limits wire.Limits
 	// Stdout and Stderr are the scanner's, still the caller's to close; stdin
@@ -80,7 +83,7 @@ func Start(spec Spec) (*Process, error) {
 
 func jobOf(spec Spec, program string) stage.Job {
 	return stage.Job{
-		Program: program, Argv: spec.Argv, Dir: spec.Dir, Home: spec.Home, Path: spec.Path,
+		Program: program, Argv: spec.Argv, Dir: spec.Dir, Home: spec.Home, Path: spec.Path, Closed: spec.Closed,
 		AddressSpace: scaled(spec.Limits.AddressSpaceMB), FileSize: scaled(spec.Limits.FileMB),
 		CPU: given(spec.Limits.CPUSeconds), OpenFiles: given(spec.Limits.OpenFiles),
 		Processes: given(spec.Limits.Processes), DieWith: -1,

@@ -193,7 +193,7 @@ func TestAForkBombIsEnded(t *testing.T) {
 }
 
 func TestAWitnessSeesTheFilter(t *testing.T) {
-	w, err := launch.Witness(t.Context())
+	w, err := launch.Witness(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

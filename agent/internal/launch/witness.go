@@ -29,19 +29,25 @@ type WitnessReport struct {
 	Denied map[string]string
 	// UID is the effective uid.
 	UID int
+	// Open maps each directory that was to be closed, and is not, to what was
+	// answered there, as "list answered ok, create answered ok".
+	Open map[string]string
+	// CanClose says that this kernel can close directories.
+	CanClose bool
 }
 
 // Witness starts this program's executable again as a witness, just as a scanner
-// is started, and returns what it saw.
-func Witness(ctx context.Context) (WitnessReport, error) {
-	report, err := witness(ctx)
+// is started, and returns what it saw. The directories are closed to it as they
+// would be to a scanner.
+func Witness(ctx context.Context, closed []string) (WitnessReport, error) {
+	report, err := witness(ctx, closed)
 	if err != nil {
 		return WitnessReport{}, fmt.Errorf("asking a witness: %w", err)
 	}
 	return report, nil
 }
 
-func witness(ctx context.Context) (WitnessReport, error) {
+func witness(ctx context.Context, closed []string) (WitnessReport, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return WitnessReport{}, err
@@ -53,7 +59,7 @@ func witness(ctx context.Context) (WitnessReport, error) {
 		return WitnessReport{}, err
 	}
 	defer null.Close()
-	job := jobOf(Spec{Argv: []string{stage.MarkerWitness}, Dir: "."}, stage.Executable)
+	job := jobOf(Spec{Argv: append([]string{stage.MarkerWitness}, closed...), Dir: ".", Closed: closed}, stage.Executable)
 	pid, err := stage.Start(job, [3]uintptr{null.Fd(), write.Fd(), null.Fd()})
 	write.Close()
 	if err != nil {
@@ -75,7 +81,7 @@ func witness(ctx context.Context) (WitnessReport, error) {
 	if err != nil {
 		return WitnessReport{}, err
 	}
-	return parseWitness(string(said))
+	return parseWitness(string(said), closed)
 }
 
 func waitFor(pid int) error {
@@ -94,14 +100,28 @@ func waitFor(pid int) error {
 	}
 }
 
-func parseWitness(said string) (WitnessReport, error) {
-	r := WitnessReport{Seccomp: -1, SeccompFilters: -1, NoNewPrivs: -1, UID: -1, Denied: map[string]string{}}
+func parseWitness(said string, closed []string) (WitnessReport, error) {
+	r := WitnessReport{
+		Seccomp: -1, SeccompFilters: -1, NoNewPrivs: -1, UID: -1, Denied: map[string]string{},
+		Open: map[string]string{}, CanClose: stage.CanClose(),
+	}
+	asked := 0
 	numbers := map[string]*int{"Seccomp": &r.Seccomp, "Seccomp_filters": &r.SeccompFilters, "NoNewPrivs": &r.NoNewPrivs, "uid": &r.UID}
 	for line := range strings.Lines(said) {
 		fields := strings.Fields(line)
 		switch {
 		case len(fields) == 3 && fields[0] == "call":
 			r.Denied[fields[1]] = fields[2]
+		case len(fields) == 4 && fields[0] == "closed":
+			i, err := strconv.Atoi(fields[1])
+			if err != nil || i < 0 || i >= len(closed) {
+				return r, fmt.Errorf("it said %.64q", line)
+			}
+			asked++
+			// What is refused for another reason was not refused by the wall.
+			if fields[3] != "EACCES" {
+				r.Open[closed[i]] = strings.TrimPrefix(r.Open[closed[i]]+", "+fields[2]+" answered "+fields[3], ", ")
+			}
 		case len(fields) == 2 && numbers[fields[0]] != nil:
 			n, err := strconv.Atoi(fields[1])
 			if err != nil {
@@ -112,8 +132,8 @@ func parseWitness(said string) (WitnessReport, error) {
 			return r, fmt.Errorf("it said %.64q", line)
 		}
 	}
-	if len(r.Denied) == 0 {
-		return r, errors.New("it said nothing")
+	if len(r.Denied) == 0 || asked != 2*len(closed) {
+		return r, errors.New("it said too little")
 	}
 	return r, nil
 }

@@ -58,6 +58,18 @@ func (p *probe) oneWritableDir(context.Context) (wire.Outcome, string) {
 		return fail("%s can't be cleared: %v", p.WorkDir, plain(err))
 	}
 	other, excused := p.otherWritable(mounts)
+	for _, dir := range p.Exchanges {
+		switch open, cant := p.child.Open[dir]; {
+		case p.childErr != nil:
+			other = append(other, dir+" (nothing is known of a scanner's reach: "+p.childErr.Error()+")")
+		case !cant:
+			excused = append(excused, dir+", through which bundle and result pass and which is closed to a scanner")
+		case !p.child.CanClose:
+			excused = append(excused, dir+", through which the sealed result passes and which this kernel can't close to a scanner (no Landlock)")
+		default:
+			other = append(other, dir+" (to a scanner there "+open+")")
+		}
+	}
 	if len(other) > 0 {
 		return fail("these can be written too: %s", strings.Join(other, ", "))
 	}
@@ -72,6 +84,9 @@ func (p *probe) oneWritableDir(context.Context) (wire.Outcome, string) {
 // directory's mount: what does harm and what doesn't.
 func (p *probe) otherWritable(mounts []mount) (other, excused []string) {
 	seen := map[string]bool{p.WorkDir: true}
+	for _, dir := range p.Exchanges {
+		seen[dir] = true
+	}
 	for i := len(mounts) - 1; i >= 0; i-- {
 		m := mounts[i]
 		if seen[m.point] {

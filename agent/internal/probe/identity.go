@@ -27,8 +27,12 @@ func (p *probe) environment(context.Context) (wire.Outcome, string) {
 		case name == "PWD" && value == p.WorkDir && !seen[name]:
 			// bwrap sets PWD behind --clearenv, and no flag of its prevents it. It
 			// says what getcwd says. The scanner does not get it.
+		case name == "HOSTNAME" && value == p.Nodename && !seen[name]:
+			// podman sets it whatever it is asked to leave out (seen with
+			// --unsetenv-all, --unsetenv HOSTNAME and --env-host=false on
+			// 4.3.1). It says what uname says. The scanner does not get it.
 		case p.request.KubernetesEnv && (strings.HasPrefix(name, "KUBERNETES_SERVICE_") || strings.HasPrefix(name, "KUBERNETES_PORT")):
-		case name == "HOME" || name == "PATH" || name == "PWD":
+		case name == "HOME" || name == "PATH" || name == "PWD" || name == "HOSTNAME":
 			extra = append(extra, name+" twice or of another value")
 		default:
 			extra = append(extra, name)

@@ -31,21 +31,35 @@ type Outgrown struct {
 // second; a room that swaps instead of stopping it is not a wall.
 const memoryBound = time.Minute
 
-// memoryWall: where the runtime claims a wall, a process runs into it.
+// memoryWall: where the runtime claims a wall, a process runs into it. That it
+// was refused memory would say nothing of the sandbox's wall, which holds for
+// all processes together: a limit of its own does that too.
 func (p *probe) memoryWall(ctx context.Context) (wire.Outcome, string) {
 	limit := p.manifest.Limits.MemoryMB
 	if !p.request.MemoryWall {
 		return wire.NotClaimed, "this runtime claims no memory wall of the whole sandbox"
 	}
+	before, counted := p.Kills()
 	o, err := p.Outgrow(ctx, limit)
+	after, _ := p.Kills()
 	switch {
 	case err != nil:
 		return fail("trying the wall at %d MiB: %v", limit, err)
 	case !o.Stopped:
 		return fail("a child wrote to %d MiB and nothing stopped it at %d MiB", o.TouchedMB, limit)
+	case o.How != killed:
+		return fail("a child was stopped by %s at %d of %d MiB, and so by a limit of its own and not by the sandbox's", o.How, o.TouchedMB, limit)
+	case counted && after <= before:
+		return fail("a child was stopped by %s at %d of %d MiB, but the sandbox's cgroup counts no process that was killed for want of memory",
+			o.How, o.TouchedMB, limit)
+	case !counted:
+		return pass("a child was stopped by %s at %d of %d MiB", o.How, o.TouchedMB, limit)
 	}
-	return pass("a child was stopped by %s at %d of %d MiB", o.How, o.TouchedMB, limit)
+	return pass("a child was stopped by %s at %d of %d MiB, as the sandbox's cgroup counts", o.How, o.TouchedMB, limit)
 }
+
+// killed is how a process ends that runs into a wall around all processes.
+const killed = "SIGKILL"
 
 const (
 	// markerMemory is the argv[0] that makes this program the process that
@@ -141,7 +155,7 @@ func ending(status syscall.WaitStatus, touched int64) (Outgrown, error) {
 	o := Outgrown{TouchedMB: touched}
 	switch {
 	case status.Signaled() && status.Signal() == syscall.SIGKILL:
-		o.Stopped, o.How = true, "SIGKILL"
+		o.Stopped, o.How = true, killed
 	case status.Exited() && status.ExitStatus() == memoryRefused:
 		o.Stopped, o.How = true, "ENOMEM"
 	case status.Exited() && status.ExitStatus() == 0:

@@ -17,7 +17,7 @@ func Run(ctx context.Context, m *wire.Manifest, room Room) wire.ProbeResult {
 	if p.request == nil {
 		p.request = &wire.ProbeRequest{}
 	}
-	p.child, p.childErr = room.Witness(ctx)
+	p.child, p.childErr = room.Witness(ctx, room.Exchanges)
 	result := wire.ProbeResult{Verdicts: []wire.Verdict{}, Commands: []wire.CommandReport{}, UID: room.EUID}
 	for _, a := range assertions {
 		outcome, detail := a.make(p, ctx)

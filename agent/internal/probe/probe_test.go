@@ -223,6 +223,11 @@ var rooms = []broken{
 	{"a parent outside the namespace", pids(7, 0), wire.AssertPIDNamespace, wire.Fail, "a child of pid 0"},
 	{"an orphan on the host", func(t *testing.T, f *fixture) { f.namespace(t, "pid:[4026531836]") }, wire.AssertPIDNamespace, wire.Fail, "machine's own pid 1"},
 
+	{"a bundle's directory that a scanner can fill", child(func(r *launch.WitnessReport) { r.Open = map[string]string{"/bundle": "create answered ok"} }), wire.AssertWorkDir, wire.Fail, "/bundle (to a scanner there create answered ok)"},
+	{"a second directory like the bundle's", both(inMounts("/dev/vdb /bundle ext4 rw", "/dev/vdb /bundle2 ext4 rw"), also("/bundle2")), wire.AssertWorkDir, wire.Fail, "/bundle2 (ext4)"},
+	{"another machine's name", extra("HOSTNAME=worker-7"), wire.AssertEnvironment, wire.Fail, "HOSTNAME twice or of another value"},
+	{"the machine's name twice", extra("HOSTNAME=sandbox", "HOSTNAME=sandbox"), wire.AssertEnvironment, wire.Fail, "HOSTNAME twice"},
+
 	{"no filter", child(func(r *launch.WitnessReport) { r.Seccomp = 0 }), wire.AssertSeccomp, wire.Fail, "Seccomp: 0"},
 	{"strict mode", child(func(r *launch.WitnessReport) { r.Seccomp = 1 }), wire.AssertSeccomp, wire.Fail, "Seccomp: 1"},
 	{"a call that goes through", child(func(r *launch.WitnessReport) { r.Denied["unshare"] = "ok" }), wire.AssertSeccomp, wire.Fail, "unshare answered ok"},
@@ -232,6 +237,10 @@ var rooms = []broken{
 	{"no no_new_privs", child(func(r *launch.WitnessReport) { r.NoNewPrivs = 0 }), wire.AssertNoNewPrivs, wire.Fail, "NoNewPrivs: 0"},
 
 	{"no memory wall", func(_ *testing.T, f *fixture) { f.Outgrow = outgrown(probe.Outgrown{TouchedMB: 2112}, nil) }, wire.AssertMemory, wire.Fail, "2112 MiB and nothing stopped it at 2048 MiB"},
+	{"a limit of the child's own", func(_ *testing.T, f *fixture) {
+		f.Outgrow = outgrown(probe.Outgrown{Stopped: true, TouchedMB: 2000, How: "ENOMEM"}, nil)
+	}, wire.AssertMemory, wire.Fail, "a limit of its own"},
+	{"a child that somebody else killed", func(_ *testing.T, f *fixture) { f.Kills = kills(3) }, wire.AssertMemory, wire.Fail, "counts no process"},
 	{"a memory wall that can't be tried", func(_ *testing.T, f *fixture) { f.Outgrow = outgrown(probe.Outgrown{}, errors.New("no child")) }, wire.AssertMemory, wire.Fail, "no child"},
 	{"a memory wall that isn't claimed", func(_ *testing.T, f *fixture) { f.manifest.Probe.MemoryWall = false }, wire.AssertMemory, wire.NotClaimed, "claims no memory wall"},
 }
@@ -285,6 +294,11 @@ var fine = []struct {
 	{"pid 1", pids(1, 0)},
 	{"pid 1 of a virtual machine", func(t *testing.T, f *fixture) { f.PID, f.PPID = 1, 0; f.namespace(t, "pid:[4026531836]") }},
 	{"no PWD", environ("HOME=/work", path)},
+	{"the machine's own name, which podman sets", extra("HOSTNAME=sandbox")},
+	{"a cgroup that can't be seen", func(_ *testing.T, f *fixture) { f.Kills = func() (int64, bool) { return 0, false } }},
+	{"a kernel that can't close the bundle's directory", child(func(r *launch.WitnessReport) {
+		r.CanClose, r.Open = false, map[string]string{"/bundle": "list answered ok, create answered ok"}
+	})},
 	{"a kubelet's variables where they are allowed", func(_ *testing.T, f *fixture) {
 		f.manifest.Probe.KubernetesEnv = true
 		f.Environ = append(f.Environ, "KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBERNETES_PORT=tcp://10.0.0.1", "KUBERNETES_PORT_443_TCP=x")
@@ -316,12 +330,12 @@ func TestWhatIsHarmlessDoesNotFail(t *testing.T) {
 
 func TestAWitnessThatCantBeAskedFailsWhatRestsOnIt(t *testing.T) {
 	f := good(t)
-	f.Witness = func(context.Context) (launch.WitnessReport, error) {
+	f.Witness = func(context.Context, []string) (launch.WitnessReport, error) {
 		return launch.WitnessReport{}, errors.New("asking a witness: no process")
 	}
 	for _, v := range probe.Run(t.Context(), f.manifest, f.Room).Verdicts {
-		rests := v.ID == wire.AssertSeccomp || v.ID == wire.AssertNoNewPrivs
-		if rests != (v.Outcome == wire.Fail) || rests && v.Detail != "asking a witness: no process" {
+		rests := v.ID == wire.AssertSeccomp || v.ID == wire.AssertNoNewPrivs || v.ID == wire.AssertWorkDir
+		if rests != (v.Outcome == wire.Fail) || rests && !strings.Contains(v.Detail, "asking a witness: no process") {
 			t.Errorf("%s is %s (%q)", v.ID, v.Outcome, v.Detail)
 		}
 	}
@@ -330,7 +344,8 @@ func TestAWitnessThatCantBeAskedFailsWhatRestsOnIt(t *testing.T) {
 func TestHarmlessMountsAreNamedInTheDetail(t *testing.T) {
 	f := good(t)
 	for _, v := range probe.Run(t.Context(), f.manifest, f.Room).Verdicts {
-		if v.ID == wire.AssertWorkDir && (!strings.Contains(v.Detail, "/proc (proc)") || !strings.Contains(v.Detail, "/dev/mqueue (mqueue)")) {
+		if v.ID == wire.AssertWorkDir && (!strings.Contains(v.Detail, "/proc (proc)") || !strings.Contains(v.Detail, "/dev/mqueue (mqueue)") ||
+			!strings.Contains(v.Detail, "/bundle, through which bundle and result pass and which is closed")) {
 			t.Errorf("the detail is %q", v.Detail)
 		}
 	}

@@ -6,8 +6,11 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/batleforc/batlehub-sandbox/agent/internal/gate"
 	"github.com/batleforc/batlehub-sandbox/agent/internal/launch"
+	"github.com/batleforc/batlehub-sandbox/agent/internal/oom"
 )
 
 // Silence is how long a canary must not answer to count as out of reach
@@ -27,6 +30,11 @@ type Room struct {
 	WorkDir, Home, Path string
 	// Environ is the environment that the agent was started with.
 	Environ []string
+	// Nodename is what uname says this machine is called in here.
+	Nodename string
+	// Exchanges are the directories outside of WorkDir through which bundle
+	// and result pass. They are closed to a scanner.
+	Exchanges []string
 	// EUID, PID and PPID are the agent's own.
 	EUID, PID, PPID int
 	// Network tries the canaries.
@@ -37,15 +45,21 @@ type Room struct {
 	// Create creates a file for writing, or opens one that exists, and
 	// reports what the kernel said.
 	Create func(path string) error
-	// Witness starts a process behind what a scanner is started behind.
-	Witness func(context.Context) (launch.WitnessReport, error)
+	// Witness starts a process behind what a scanner is started behind, with
+	// the given directories closed to it.
+	Witness func(ctx context.Context, closed []string) (launch.WitnessReport, error)
 	// Outgrow starts a process that takes more memory than the given MiB.
 	Outgrow func(ctx context.Context, limitMB int64) (Outgrown, error)
+	// Kills counts the processes of this sandbox that the kernel has killed
+	// for want of memory; false where nothing tells.
+	Kills func() (int64, bool)
 }
 
 // Here returns the room that this process is in, without its Environ: what the
 // agent received is only known where the process began.
 func Here(workDir, home, path string) Room {
+	var name unix.Utsname
+	_ = unix.Uname(&name)
 	return Room{
 		Proc: "/proc", WorkDir: workDir, Home: home, Path: path,
 		EUID: os.Geteuid(), PID: os.Getpid(), PPID: os.Getppid(),
@@ -53,6 +67,7 @@ func Here(workDir, home, path string) Room {
 			return gate.Check(ctx, canaries, Silence)
 		},
 		Writable: writable, Create: create, Witness: launch.Witness, Outgrow: outgrow,
+		Nodename: unix.ByteSliceToString(name.Nodename[:]), Kills: oom.Find(oom.Root, os.Getpid()).Kills,
 	}
 }
 

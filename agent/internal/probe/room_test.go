@@ -24,6 +24,7 @@ tmpfs /dev tmpfs ro,nosuid,nodev,relatime,mode=755 0 0
 devtmpfs /dev/null devtmpfs rw,nosuid,relatime,mode=755 0 0
 mqueue /dev/mqueue mqueue rw,nosuid,nodev 0 0
 /dev/vdb /work ext4 rw,nosuid,nodev,relatime 0 0
+/dev/vdb /bundle ext4 rw,nosuid,nodev,relatime 0 0
 `
 	status = `Name:	batlehub-sandbox
 Uid:	65532	65532	65532	65532
@@ -100,14 +101,16 @@ func good(t *testing.T) *fixture {
 				}
 				return real.Create(path)
 			},
+			Nodename: "sandbox", Exchanges: []string{"/bundle"},
 			Witness: witness(nil),
 			Outgrow: outgrown(probe.Outgrown{Stopped: true, TouchedMB: 2040, How: "SIGKILL"}, nil),
+			Kills:   kills(0, 1),
 		},
 		manifest: &wire.Manifest{
 			Wire: wire.Version, Limits: wire.DefaultLimits(), Canaries: []string{"192.0.2.1:8080", "1.1.1.1:53"},
 			Probe: &wire.ProbeRequest{Commands: []string{"scanner", "/usr/bin/other"}, MemoryWall: true},
 		},
-		writable: []string{"/work", "/proc", "/dev/mqueue"},
+		writable: []string{"/work", "/proc", "/dev/mqueue", "/bundle"},
 	}
 	f.Writable = func(path string) bool {
 		return slices.Contains(f.writable, strings.TrimPrefix(path, root))
@@ -132,16 +135,27 @@ func findings(canaries []netip.AddrPort, o gate.Outcome) []gate.Finding {
 	return all
 }
 
-func witness(change func(*launch.WitnessReport)) func(context.Context) (launch.WitnessReport, error) {
-	return func(context.Context) (launch.WitnessReport, error) {
+func witness(change func(*launch.WitnessReport)) func(context.Context, []string) (launch.WitnessReport, error) {
+	return func(context.Context, []string) (launch.WitnessReport, error) {
 		r := launch.WitnessReport{
-			Seccomp: 2, SeccompFilters: 1, NoNewPrivs: 1, UID: 65532,
+			Seccomp: 2, SeccompFilters: 1, NoNewPrivs: 1, UID: 65532, CanClose: true,
 			Denied: map[string]string{"unshare": "EPERM", "clone3": "ENOSYS"},
 		}
 		if change != nil {
 			change(&r)
 		}
 		return r, nil
+	}
+}
+
+// kills answers a count each time it is asked, and the last one from then on.
+func kills(counts ...int64) func() (int64, bool) {
+	return func() (int64, bool) {
+		n := counts[0]
+		if len(counts) > 1 {
+			counts = counts[1:]
+		}
+		return n, true
 	}
 }
 

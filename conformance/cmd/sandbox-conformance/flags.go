@@ -102,15 +102,15 @@ func (f *flags) compileFocus() error {
 func (f *flags) wants(s conformance.Spec) bool { return f.focused.MatchString(s.ID) }
 
 func targetOf(ctx context.Context, f *flags, b *targets.Builder) (*conformance.Target, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
 	var target *conformance.Target
 	switch f.runtime {
 	case "none":
-		target = targets.None()
+		target = targets.None(self)
 	case "bwrap":
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
 		target = targets.Bwrap(ctx, b, self)
 	case "":
 		var err error

@@ -44,8 +44,8 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) > 2 && args[0] == "worker" {
-		if err := targets.RunAsWorker(ctx, args[1], args[2:]); err != nil {
+	if len(args) == 2 && args[0] == "worker" {
+		if err := targets.RunAsWorker(ctx, args[1]); err != nil {
 			fmt.Fprintln(stderr, err)
 			return exitFail
 		}

@@ -118,7 +118,7 @@ func procAgent(r *attempt.Report, _ []string) {
 }
 
 // findURLs looks for URLs wherever another process could have left one: argv,
-// environment, descriptors, memory, files of the work directory.
+// environment, descriptors, memory, files of the places that are written to.
 func findURLs(r *attempt.Report, _ []string) {
 	needles := []string{"file:///", "http://", "https://", "X-Amz-Signature"}
 	look := func(where string, b []byte) {
@@ -146,14 +146,16 @@ func findURLs(r *attempt.Report, _ []string) {
 			look(fmt.Sprintf("the memory of ancestor %d", i+1), b)
 		}
 	}
-	walk(".", 6, 2000, func(name string, st *unix.Stat_t) {
-		if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > 1<<20 || filepath.Base(name) == "hostile" {
-			return
-		}
-		if b, err := os.ReadFile(name); err == nil {
-			look(name, b)
-		}
-	})
+	for _, dir := range []string{".", "/bundle", "/run", "/dev/shm", "/var/tmp"} {
+		walk(dir, 6, 2000, func(name string, st *unix.Stat_t) {
+			if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > 1<<20 || filepath.Base(name) == "hostile" {
+				return
+			}
+			if b, err := os.ReadFile(name); err == nil {
+				look(name, b)
+			}
+		})
+	}
 }
 
 // ancestors are the parent and its parent, where there is one to be seen.

@@ -19,11 +19,11 @@ func init() {
 		"forge-before":  forgeBefore,
 		"forge-racing":  forgeRacing,
 		"forge-loop":    forgeLoop,
-		"out-fifo":      outIs(func() error { return unix.Mkfifo("out.tar", 0o666) }),
-		"out-symlink":   outIs(func() error { return os.Symlink("elsewhere", "out.tar") }),
+		"out-fifo":      outIs(func(out string) error { return unix.Mkfifo(out, 0o666) }),
+		"out-symlink":   outIs(func(out string) error { return os.Symlink("elsewhere", out) }),
 		"out-host-link": outHostLink,
-		"out-directory": outIs(func() error { return os.MkdirAll("out.tar/full/of/things", 0o700) }),
-		"out-socket":    outIs(func() error { _, err := net.Listen("unix", "out.tar"); return err }),
+		"out-directory": outIs(func(out string) error { return os.MkdirAll(out+"/full/of/things", 0o700) }),
+		"out-socket":    outIs(func(out string) error { _, err := net.Listen("unix", out); return err }),
 		"work-closed":   workClosed,
 		"daemon-and-hang": func(r *attempt.Report, args []string) {
 			daemon(r, args)
@@ -32,6 +32,10 @@ func init() {
 		},
 	})
 }
+
+// places are where a result may go: the work directory, and the directory that
+// some runtimes exchange bundle and result through.
+var places = []string{"", "/bundle/"}
 
 func signalIgnore(s syscall.Signal) { signal.Ignore(s) }
 
@@ -79,7 +83,9 @@ func forged(args []string) []byte {
 // forgeBefore leaves a ready-made result where the agent's will go, then exits
 // with a status that the forged one denies.
 func forgeBefore(_ *attempt.Report, args []string) {
-	_ = os.WriteFile("out.tar", forged(args), 0o444)
+	for _, place := range places {
+		_ = os.WriteFile(place+"out.tar", forged(args), 0o444)
+	}
 	fmt.Println("honest")
 	os.Exit(7)
 }
@@ -97,20 +103,24 @@ func forgeLoop(_ *attempt.Report, args []string) {
 	signal.Ignore()
 	content := forged(args)
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
-		_ = os.WriteFile("forging", content, 0o666)
-		_ = os.Rename("forging", "out.tar")
-		_ = os.WriteFile("out.tar", content, 0o666)
+		for _, place := range places {
+			_ = os.WriteFile(place+"forging", content, 0o666)
+			_ = os.Rename(place+"forging", place+"out.tar")
+			_ = os.WriteFile(place+"out.tar", content, 0o666)
+		}
 	}
 	os.Exit(0)
 }
 
 // outIs leaves something else than a file where the result will go.
-func outIs(put func() error) verb {
+func outIs(put func(out string) error) verb {
 	return func(_ *attempt.Report, _ []string) {
-		_ = os.Remove("out.tar")
-		if err := put(); err != nil {
-			// Not being able to is a wall too; the suite sees it on stderr.
-			fmt.Fprintln(os.Stderr, "nothing was put there:", errnoName(err))
+		for _, place := range places {
+			_ = os.Remove(place + "out.tar")
+			if err := put(place + "out.tar"); err != nil {
+				// Not being able to is a wall too; the suite sees it on stderr.
+				fmt.Fprintln(os.Stderr, "nothing was put there:", errnoName(err))
+			}
 		}
 		fmt.Println("honest")
 		os.Exit(7)
@@ -120,10 +130,11 @@ func outIs(put func() error) verb {
 // outHostLink leaves links where the result, and files on the way to it, will
 // go, which lead to a file of the host that it was told of.
 func outHostLink(_ *attempt.Report, args []string) {
-	_ = os.Remove("out.tar")
-	_ = os.Symlink(args[0], "out.tar")
-	for _, name := range []string{"out.tar.tmp", ".out.tar", "out.tar.new", "result.json", "stdout", "manifest.json"} {
-		_ = os.Symlink(args[0], name)
+	for _, place := range places {
+		_ = os.Remove(place + "out.tar")
+		for _, name := range []string{"out.tar", "out.tar.tmp", ".out.tar", "out.tar.new", "result.json", "stdout", "manifest.json"} {
+			_ = os.Symlink(args[0], place+name)
+		}
 	}
 	fmt.Println("honest")
 	os.Exit(7)

@@ -257,17 +257,26 @@ func setID(r *attempt.Report, _ []string) {
 	_ = os.Remove("set-id")
 }
 
-// leftovers says which of the agent's own files a scanner still finds.
+// leftovers says which of the agent's own files a scanner still finds, in the
+// work directory and where bundles are handed in.
 func leftovers(r *attempt.Report, _ []string) {
-	for _, name := range []string{"manifest.json", "in", "out.tar"} {
-		_, err := os.Lstat(name)
-		if name == "in" && err == nil {
-			entries, _ := os.ReadDir(name)
-			if len(entries) == 0 {
-				err = unix.ENOENT
+	for _, place := range places {
+		for _, name := range []string{"manifest.json", "in", "out.tar"} {
+			_, err := os.Lstat(place + name)
+			if name == "in" && err == nil {
+				entries, _ := os.ReadDir(place + name)
+				if len(entries) == 0 {
+					err = unix.ENOENT
+				}
 			}
+			if place+name == "/bundle/out.tar" && err == nil {
+				// The agent keeps the place open; nothing may be in it to be read.
+				if b, rerr := os.ReadFile(place + name); rerr != nil || len(b) == 0 {
+					err = unix.ENODATA
+				}
+			}
+			got(r, "found "+place+name, err)
 		}
-		got(r, "found "+name, err)
 	}
 }
 

@@ -15,9 +15,17 @@ type order struct {
 	argv, env    []*byte
 	stdio        [3]uintptr
 	limits       []limit
-	scoped       unix.LandlockRulesetAttr
-	filter       unix.SockFprog
-	dieWith      int64
+	// wanted is the domain, closed what it closes, workDir what it does not,
+	// and domain its descriptor.
+	wanted  unix.LandlockRulesetAttr
+	closed  []string
+	workDir string
+	domain  int
+	// expendable is the file that makes a process the first to be killed for want of
+	// memory, and mostExpendable what is written to it.
+	expendable, mostExpendable *byte
+	filter                     unix.SockFprog
+	dieWith                    int64
 	// sealed says that every descriptor closes on execve by itself.
 	sealed bool
 
@@ -89,7 +97,18 @@ func (o *order) become() {
 	}
 	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
 		uintptr(unsafe.Pointer(&none)), 0, signalSetSize, 0, 0)
-	if !o.call(StepDescriptors, unix.SYS_SETSID, 0, 0, 0) || !o.descriptors() {
+	o.offer()
+	if !o.call(StepDescriptors, unix.SYS_SETSID, 0, 0, 0) {
+		return
+	}
+	// The domain has a descriptor, which is closed with the others.
+	if !o.call(StepPrivileges, unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0) {
+		return
+	}
+	if o.domain != noDomain && !o.call(StepScope, unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(o.domain), 0, 0) {
+		return
+	}
+	if !o.descriptors() {
 		return
 	}
 	if o.dieWith >= 0 {
@@ -105,10 +124,6 @@ func (o *order) become() {
 	if !o.call(StepDirectory, unix.SYS_CHDIR, uintptr(unsafe.Pointer(o.dir)), 0, 0) {
 		return
 	}
-	// The domain needs a descriptor, which the limits might not leave.
-	if !o.call(StepPrivileges, unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0) || !o.scope() {
-		return
-	}
 	for i := range o.limits {
 		l := &o.limits[i]
 		if !o.call(StepLimits, unix.SYS_PRLIMIT64, 0, l.resource, uintptr(unsafe.Pointer(&l.value))) {
@@ -121,6 +136,37 @@ func (o *order) become() {
 	o.call(StepExec, unix.SYS_EXECVE, uintptr(unsafe.Pointer(o.program)),
 		uintptr(unsafe.Pointer(unsafe.SliceData(o.argv))), uintptr(unsafe.Pointer(unsafe.SliceData(o.env))))
 }
+
+// offer makes the child, and with it the scanner and all it starts, what the
+// kernel kills when the sandbox is out of memory, and not the agent, which has
+// a result to store. Raising one's own score takes no privilege; that it can't
+// be raised is no failure. Whatever can't be looked into has its files in /proc
+// given to root, and so had this child, which shares its parent's memory: both
+// may be looked into while the file is opened, when nobody is there to look.
+//
+//go:norace
+//go:nocheckptr
+//go:nosplit
+func (o *order) offer() {
+	const workingDirectory = ^uintptr(99) // AT_FDCWD, -100
+	before, _, errno := syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_GET_DUMPABLE, 0, 0)
+	if errno != 0 || before > 1 {
+		return // a state that can't be set again
+	}
+	_, _, _ = syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1, 0)
+	fd, _, errno := syscall.RawSyscall6(unix.SYS_OPENAT, workingDirectory,
+		uintptr(unsafe.Pointer(o.expendable)), unix.O_WRONLY|unix.O_CLOEXEC, 0, 0, 0)
+	_, _, _ = syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, before, 0)
+	if errno != 0 {
+		return
+	}
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, fd, uintptr(unsafe.Pointer(o.mostExpendable)), uintptr(len(MostExpendable)))
+	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, fd, 0, 0)
+}
+
+// MostExpendable is the score of a process that is to be killed for want of
+// memory before any other.
+const MostExpendable = "1000"
 
 // descriptors gives the child its own three and none besides.
 //

@@ -35,6 +35,9 @@ type Job struct {
 	Argv    []string
 	// Dir is the working directory, Home and Path the environment.
 	Dir, Home, Path string
+	// Closed are directories, absolute and clean, that the scanner can't reach
+	// where the kernel can close them.
+	Closed []string
 	// AddressSpace, FileSize (bytes), CPU (seconds), OpenFiles and Processes
 	// are limits; none is set where the value is negative.
 	AddressSpace, FileSize, CPU, OpenFiles, Processes int64
@@ -44,20 +47,20 @@ type Job struct {
 }
 
 // numbers is how many arguments hold numbers, fixed how many go before the
-// scanner's own.
+// closed directories and the scanner's own. The last number counts the former.
 const (
-	numbers = 6
+	numbers = 7
 	fixed   = 4 + numbers
 )
 
 // Args is the job as the arguments behind the marker.
 func (j Job) Args() []string {
-	args := make([]string, 0, fixed+len(j.Argv))
+	args := make([]string, 0, fixed+len(j.Closed)+len(j.Argv))
 	args = append(args, j.Program, j.Dir, j.Home, j.Path)
-	for _, n := range [numbers]int64{j.AddressSpace, j.FileSize, j.CPU, j.OpenFiles, j.Processes, j.DieWith} {
+	for _, n := range [numbers]int64{j.AddressSpace, j.FileSize, j.CPU, j.OpenFiles, j.Processes, j.DieWith, int64(len(j.Closed))} {
 		args = append(args, strconv.FormatInt(n, 10))
 	}
-	return append(args, j.Argv...)
+	return append(append(args, j.Closed...), j.Argv...)
 }
 
 // parseJob is the way back. It reports false on anything Args did not write.
@@ -73,8 +76,13 @@ func parseJob(args []string) (Job, bool) {
 		}
 		n[i] = v
 	}
+	closed := n[numbers-1]
+	if closed < 0 || closed >= int64(len(args)-fixed) {
+		return Job{}, false
+	}
+	rest := args[fixed:]
 	return Job{
-		Program: args[0], Dir: args[1], Home: args[2], Path: args[3], Argv: args[fixed:],
+		Program: args[0], Dir: args[1], Home: args[2], Path: args[3], Closed: rest[:closed], Argv: rest[closed:],
 		AddressSpace: n[0], FileSize: n[1], CPU: n[2], OpenFiles: n[3], Processes: n[4], DieWith: n[5],
 	}, true
 }

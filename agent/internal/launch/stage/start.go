@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -39,10 +40,22 @@ func Start(job Job, stdio [3]uintptr) (pid int, err error) {
 	return pid, err
 }
 
+// forking is held while a child changes what it shares with its parent.
+var forking sync.Mutex
+
 // start makes one attempt.
 func (o *order) start() (int, error) {
+	var err error
+	if o.domain, err = o.makeDomain(); err != nil {
+		return 0, &Failure{StepScope, errno(err)}
+	}
+	if o.domain != noDomain {
+		defer unix.Close(o.domain)
+	}
 	o.step, o.errno = 0, 0
+	forking.Lock()
 	pid, errno := fork(o)
+	forking.Unlock()
 	runtime.KeepAlive(o)
 	if errno != 0 {
 		return 0, fmt.Errorf("making a process: %w", syscall.Errno(errno))
@@ -76,8 +89,15 @@ func (o *order) sealAll() error {
 }
 
 func orderOf(job Job, stdio [3]uintptr) (*order, error) {
-	o := &order{stdio: stdio, dieWith: job.DieWith, scoped: scoped()}
+	o := &order{stdio: stdio, dieWith: job.DieWith, closed: job.Closed, workDir: job.Dir}
+	o.wanted = domainFor(LandlockVersion(), job.Closed)
 	var err error
+	if o.expendable, err = syscall.BytePtrFromString("/proc/self/oom_score_adj"); err != nil {
+		return nil, err
+	}
+	if o.mostExpendable, err = syscall.BytePtrFromString(MostExpendable); err != nil {
+		return nil, err
+	}
 	if o.limits, err = limitsOf(job); err != nil {
 		return nil, &Failure{StepLimits, errno(err)}
 	}

@@ -25,8 +25,9 @@ var attempts = []struct {
 	{"io_uring_setup", unix.SYS_IO_URING_SETUP, [3]uintptr{0, 0, 0}}, // else: EFAULT, EINVAL
 }
 
-// witness says what it sees of itself, a line each. It was started as a scanner
-// is, so it stands behind what a scanner stands behind.
+// witness says what it sees of itself and of the directories in its arguments,
+// a line each. It was started as a scanner is, so it stands behind what a
+// scanner stands behind.
 func witness() {
 	var b strings.Builder
 	status, _ := os.ReadFile("/proc/self/status")
@@ -40,14 +41,43 @@ func witness() {
 	b.WriteString("uid " + strconv.Itoa(os.Geteuid()) + "\n")
 	for _, a := range attempts {
 		_, _, errno := unix.RawSyscall6(a.trap, a.args[0], a.args[1], a.args[2], 0, 0, 0)
-		answer := "ok"
-		if errno != 0 {
-			if answer = unix.ErrnoName(errno); answer == "" {
-				answer = "errno-" + strconv.Itoa(int(errno))
-			}
-		}
-		b.WriteString("call " + a.name + " " + answer + "\n")
+		b.WriteString("call " + a.name + " " + named(errno) + "\n")
+	}
+	for i, dir := range os.Args[1:] {
+		b.WriteString("closed " + strconv.Itoa(i) + " list " + named(list(dir)) + "\n")
+		b.WriteString("closed " + strconv.Itoa(i) + " create " + named(create(dir)) + "\n")
 	}
 	_, _ = syscall.Write(1, []byte(b.String()))
 	syscall.Exit(0)
+}
+
+// named is an answer of the kernel's in a word.
+func named(errno syscall.Errno) string {
+	if errno == 0 {
+		return "ok"
+	}
+	if name := unix.ErrnoName(errno); name != "" {
+		return name
+	}
+	return "errno-" + strconv.Itoa(int(errno))
+}
+
+func list(dir string) syscall.Errno {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return errno(err)
+	}
+	_ = unix.Close(fd)
+	return 0
+}
+
+func create(dir string) syscall.Errno {
+	name := dir + "/.witness"
+	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return errno(err)
+	}
+	_ = unix.Close(fd)
+	_ = unix.Unlink(name)
+	return 0
 }

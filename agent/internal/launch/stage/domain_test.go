@@ -131,7 +131,7 @@ func TestAScannerReachesItsOwnAndNobodyElses(t *testing.T) {
 // As on a kernel that does not know the scopes that are asked for: the same
 // calls, which therefore see what the domain keeps.
 func TestAKernelWithoutScopesStartsTheScannerAllTheSame(t *testing.T) {
-	answers := reached(t, func(o *order) { o.scoped.Scoped = 1 << 63 })
+	answers := reached(t, func(o *order) { o.wanted.Scoped = 1 << 63 })
 	for _, what := range []string{"stream", "datagram", "parent", "own", "child"} {
 		if answers[what] != "ok" {
 			t.Errorf("%s: %q", what, answers[what])
