@@ -43,6 +43,9 @@ type Container struct {
 	// Inputs are the host's directories or files that the sandbox may read,
 	// each at its own place inside.
 	Inputs []Input
+	// TmpDir says that the room's /tmp is a directory, and not a link into the
+	// scratch space as in the rooms of package room.
+	TmpDir bool
 	// Out is the host's directory that the manifest is in and the result goes
 	// to.
 	Out string

@@ -238,6 +238,7 @@ func (r *Runtime) Sweep(ctx context.Context, policy sandbox.SweepPolicy) (sandbo
 		report.Removed = append(report.Removed, got.Removed...)
 		faults = append(faults, err)
 	}
+	faults = append(faults, r.forget())
 	return report, errors.Join(faults...)
 }
 
@@ -250,6 +251,7 @@ func (r *Runtime) Close() error {
 	for _, s := range r.stores {
 		faults = append(faults, s.Close())
 	}
+	faults = append(faults, r.forget())
 	for f := range r.swap {
 		if l, fault := r.host.layout(f); fault == nil {
 			l.removeParent(r.config.CgroupParent)

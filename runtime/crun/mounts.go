@@ -19,16 +19,26 @@ func (c Container) mounts() []specs.Mount {
 		},
 	}
 	if c.Flavour == Runsc {
-		// runsc mounts a writable /tmp of its own unless there is one.
-		list = append(list, specs.Mount{
-			Destination: "/tmp", Type: "tmpfs", Source: "tmpfs",
-			Options: []string{"ro", "size=4k", "mode=555", "noexec", "nosuid", "nodev"},
-		})
+		list = append(list, c.tmpForRunsc())
 	}
 	for _, m := range c.own() {
 		list = append(list, m.render(c.Flavour))
 	}
 	return list
+}
+
+// tmpForRunsc keeps runsc from mounting a writable /tmp of its own, as it does
+// where no mount is at /tmp and nothing is in it. Where the room's /tmp is a
+// link into the scratch space, there is nothing to mount on yet: runsc passes
+// over file systems that it doesn't know, and leaves the link as it is.
+func (c Container) tmpForRunsc() specs.Mount {
+	if !c.TmpDir {
+		return specs.Mount{Destination: "/tmp", Type: "unchanged", Source: "none"}
+	}
+	return specs.Mount{
+		Destination: "/tmp", Type: "tmpfs", Source: "tmpfs",
+		Options: []string{"ro", "size=4k", "mode=555", "noexec", "nosuid", "nodev"},
+	}
 }
 
 // own are the mounts of this run: the scratch space, the inputs, and last the

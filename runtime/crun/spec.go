@@ -32,6 +32,9 @@ func Spec(c Container) (*specs.Spec, error) {
 		if profile, err = seccomp.Profile(runtime.GOARCH); err != nil {
 			return nil, err
 		}
+		if c.Flavour == Runsc {
+			profile = seccomp.ForGVisor(profile)
+		}
 	}
 	ids := []specs.LinuxIDMapping{{ContainerID: 0, HostID: c.UsernsBase, Size: usernsSize}}
 	return &specs.Spec{

@@ -156,6 +156,23 @@ func unmount(work string) error {
 	return &os.PathError{Op: "unmounting", Path: work, Err: err}
 }
 
+// forget removes what runsc keeps for all sandboxes of a state directory, a
+// pinned network namespace without anything in it, once there is no sandbox.
+func (r *Runtime) forget() error {
+	root := r.rootDir(Runsc)
+	entries, err := os.ReadDir(root)
+	if err != nil || len(entries) != 1 || entries[0].Name() != nullNetNS {
+		return nil //nolint:nilerr // there is nothing, or it is in use
+	}
+	pin := filepath.Join(root, nullNetNS)
+	if err := unmount(pin); err != nil {
+		return err
+	}
+	return os.Remove(pin)
+}
+
+const nullNetNS = "null-netns"
+
 // nameOf is the container's name of a run directory.
 func nameOf(dir string) (string, bool) {
 	parts := strings.Split(filepath.Base(dir), "~")

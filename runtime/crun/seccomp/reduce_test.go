@@ -324,3 +324,24 @@ func TestTheAllowedCallsAreTheOnesThatWereReviewed(t *testing.T) {
 		}
 	}
 }
+
+func TestTheProfileForGVisorRefusesTheSameCallsWithTheActionThatAnswersENOSYSThere(t *testing.T) {
+	for arch := range native {
+		p := profile(t, arch)
+		g := ForGVisor(p)
+		if g.DefaultAction != specs.ActTrace || len(g.Syscalls) != len(p.Syscalls) {
+			t.Errorf("%s: the default is %s, with %d rules of %d", arch, g.DefaultAction, len(g.Syscalls), len(p.Syscalls))
+		}
+		if !maps.Equal(allowed(g), allowed(p)) {
+			t.Errorf("%s: other calls are allowed", arch)
+		}
+		for i, rule := range g.Syscalls {
+			if rule.Action != specs.ActAllow && rule.Action != specs.ActTrace || !reflect.DeepEqual(rule.Args, p.Syscalls[i].Args) {
+				t.Errorf("%s: syscalls[%d] is %+v", arch, i, rule)
+			}
+		}
+		if allowed(g)["ptrace"] {
+			t.Errorf("%s: somebody could trace", arch)
+		}
+	}
+}
