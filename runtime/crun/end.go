@@ -60,8 +60,10 @@ func (r *Runtime) endByName(ctx context.Context, f Flavour, name string, g group
 		return fmt.Errorf("the container %s is %s's, and %s is %s", name, f, p.path, p.flavour)
 	}
 	p.root = r.rootDir(f)
-	_, err := p.call(ctx, killArgs(name)...)
-	g.awaitEmpty(ctx, grace)
+	killed, err := p.call(ctx, killArgs(name)...)
+	if err == nil && killed.Status == 0 {
+		g.awaitEmpty(ctx, grace)
+	}
 	_, err2 := p.call(ctx, deleteArgs(name)...)
 	exit, err3 := p.call(ctx, stateArgs(name)...)
 	if err := errors.Join(err, err2, err3); err != nil {

@@ -5,8 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
 // Defaults of ids and limits.
@@ -61,10 +59,3 @@ func checkRange(base uint32) error {
 
 // inRange says whether a host's id is one of a sandbox's.
 func inRange(base, id uint32) bool { return id >= base && id-base < usernsSize }
-
-// containerName is the name of a run's container and cgroup. suffix makes it
-// one that was never used before. Labels are checked, so it holds nothing but
-// a-z, 0-9, "-", "_" and ".", and has a bound.
-func containerName(l wire.Label, suffix string) string {
-	return "batlehub-sbx-" + l.String() + "-" + suffix
-}

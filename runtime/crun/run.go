@@ -100,8 +100,12 @@ func (r *Runtime) carry(
 
 // prepare writes config.json and makes the run's cgroup.
 func (r *Runtime) prepare(dir *bundle.Dir, e engine, g group, m *wire.Manifest, clock bundle.Clock) *sandbox.Error {
+	tmp, err := os.Lstat(filepath.Join(e.room, "tmp"))
+	if err != nil {
+		return roomMissing(m.Label.Scanner, e.room, "it has no /tmp", err)
+	}
 	c := Container{
-		Flavour: e.flavour, Room: e.room, Out: dir.Work(),
+		Flavour: e.flavour, Room: e.room, TmpDir: tmp.IsDir(), Out: dir.Work(),
 		Inputs: []Input{{Host: dir.Inputs(), Inside: bundleDir}},
 		UID:    r.uid, GID: r.gid, UsernsBase: r.config.UsernsBase,
 		Limits: m.Limits, CPUMilli: r.config.CPUMilli, Policy: m.Policy,
@@ -222,7 +226,7 @@ func (e engine) broken(dir *bundle.Dir, exit process.Exit, oomKilled, known bool
 	case oomKilled:
 		fault.Code = sandbox.CodeOOMKilled
 		fault.Hint = "raise memory_limit_mb if this scanner needs more"
-	case !known:
+	case !known && fault.Signal == "SIGKILL":
 		fault.Detail += "; whether memory ran out is not known"
 	}
 	return fault
