@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/crun/seccomp"
 	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
@@ -146,5 +147,21 @@ func TestIDsAreNobodysOnTheHost(t *testing.T) {
 		if err := checkRange(base); (err == nil) != good {
 			t.Errorf("%d: %v", base, err)
 		}
+	}
+}
+
+func TestAfterTheFilterNoProgramMakesACallThatNobodyMay(t *testing.T) {
+	for f, calls := range afterFilter {
+		if !slices.IsSorted(calls) || !slices.Contains(calls, "execve") {
+			t.Errorf("%s: %q", f, calls)
+		}
+		for _, name := range calls {
+			if slices.Contains(seccomp.Never, name) {
+				t.Errorf("%s: %s is on the never-list", f, name)
+			}
+		}
+	}
+	if _, ok := afterFilter[Runsc]; ok {
+		t.Error("runsc takes a profile of one's own")
 	}
 }

@@ -252,7 +252,7 @@ func (r *Runtime) Close() error {
 		faults = append(faults, s.Close())
 	}
 	faults = append(faults, r.forget())
-	for f := range r.swap {
+	for _, f := range Flavours {
 		if l, fault := r.host.layout(f); fault == nil {
 			l.removeParent(r.config.CgroupParent)
 		}

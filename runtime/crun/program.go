@@ -75,10 +75,7 @@ type finder struct {
 
 // find returns the program, with its flavour and version, but without a root.
 func (f *finder) find(ctx context.Context, name string) (program, *sandbox.Error) {
-	path, err := exec.LookPath(name)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
+	path, err := lookPath(name)
 	var info os.FileInfo
 	if err == nil {
 		info, err = os.Stat(path)
@@ -97,6 +94,15 @@ func (f *finder) find(ctx context.Context, name string) (program, *sandbox.Error
 		f.found, f.state = p, state
 	}
 	return p, fault
+}
+
+// lookPath is the absolute path of a program, by a path or a name on PATH.
+func lookPath(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
 }
 
 // ask asks the program for its version, which also tells its flavour.

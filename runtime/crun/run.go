@@ -21,9 +21,21 @@ type ran struct {
 	stdout []byte
 }
 
+// starter starts a container and waits for its end.
+type starter func(ctx context.Context, e engine, g group, dir *bundle.Dir, name string) (process.Exit, error)
+
 // run carries one manifest to an agent behind walls and its result back. Its
 // errors lack the runtime's and the run's name.
 func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest, thorough bool) (ran, *sandbox.Error) {
+	return r.runWith(ctx, spec, m, thorough,
+		func(ctx context.Context, e engine, g group, dir *bundle.Dir, name string) (process.Exit, error) {
+			return e.drive(ctx, g, runArgs(e.flavour, e.facts, dir.Path(), name), name)
+		})
+}
+
+func (r *Runtime) runWith(
+	ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest, thorough bool, start starter,
+) (ran, *sandbox.Error) {
 	ctx, done, err := r.runs.Begin(ctx)
 	if err != nil {
 		return ran{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: err}
@@ -48,7 +60,7 @@ func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifes
 	if err != nil {
 		return ran{}, fail.Of(err)
 	}
-	answer, fault := r.carry(ctx, clock, dir, e, m)
+	answer, fault := r.carry(ctx, clock, dir, e, m, start)
 	return answer, fail.Left(fault, dir.Close())
 }
 
@@ -66,7 +78,7 @@ func checkManifest(m *wire.Manifest) error {
 
 // carry runs the program over dir and reads what the agent left there.
 func (r *Runtime) carry(
-	ctx context.Context, clock bundle.Clock, dir *bundle.Dir, e engine, m *wire.Manifest,
+	ctx context.Context, clock bundle.Clock, dir *bundle.Dir, e engine, m *wire.Manifest, start starter,
 ) (ran, *sandbox.Error) {
 	name, _ := nameOf(dir.Path())
 	g := group{layout: e.layout, parent: r.config.CgroupParent, run: name}
@@ -75,7 +87,7 @@ func (r *Runtime) carry(
 	}
 	ctx, cancel := clock.Watch(ctx, dir)
 	defer cancel()
-	exit, err := e.drive(ctx, g, runArgs(e.flavour, e.facts, dir.Path(), name), name)
+	exit, err := start(ctx, e, g, dir, name)
 	killed, known := g.oomKilled()
 	switch {
 	case ctx.Err() != nil && (err != nil || exit.Status != 0):
@@ -95,7 +107,15 @@ func (r *Runtime) carry(
 	case exit.Status != 0:
 		return ran{}, e.broken(dir, exit, killed, known)
 	}
-	return collect(dir, exit, killed)
+	answer, fault := collect(dir, exit, killed)
+	if fault == nil && e.own != nil && answer.result.Signal == "SIGSYS" {
+		return ran{}, &sandbox.Error{
+			Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Signal: "SIGSYS", OOMKilled: killed,
+			Detail: "the scanner made a system call that its own seccomp profile does not have",
+			Hint:   "record the profile again, with an input like this one",
+		}
+	}
+	return answer, fault
 }
 
 // prepare writes config.json and makes the run's cgroup.

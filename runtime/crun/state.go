@@ -165,10 +165,16 @@ func (r *Runtime) forget() error {
 		return nil //nolint:nilerr // there is nothing, or it is in use
 	}
 	pin := filepath.Join(root, nullNetNS)
-	if err := unmount(pin); err != nil {
-		return err
+	// Sandboxes that started at once have each pinned one.
+	for {
+		err := unix.Unmount(pin, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH)
+		if errors.Is(err, unix.EINVAL) {
+			return os.Remove(pin)
+		}
+		if err != nil {
+			return &os.PathError{Op: "unmounting", Path: pin, Err: err}
+		}
 	}
-	return os.Remove(pin)
 }
 
 const nullNetNS = "null-netns"
