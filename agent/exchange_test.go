@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/agent"
+	"github.com/batleforc/batlehub-sandbox/agent/internal/launch/stage"
 	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
@@ -100,6 +101,26 @@ func TestAProbesBundleBesideTheWorkDirectoryIsRemovedToo(t *testing.T) {
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("%v are left (%v)", left, err)
 	}
+}
+
+func TestTheBundlesDirectoryIsClosedToTheScannerAndTheResultArrives(t *testing.T) {
+	if !stage.CanClose() {
+		t.Skip("not run: this kernel's Landlock can't close a directory")
+	}
+	if _, err := os.Stat("/bin/ls"); err != nil {
+		t.Skipf("not run: %v", err)
+	}
+	b := newBed(t)
+	dir := filepath.Join(filepath.Dir(b.work), "bundle")
+	b.m.Argv = []string{"/bin/ls", dir}
+	through(t, b)
+	if r, stdout := resultIn(t, dir, b.m); r.Ending != wire.EndExited || *r.Status == 0 || !strings.Contains(r.StderrTail, "ermission denied") {
+		t.Errorf("ending %s, status %v, stdout %q, stderr %q", r.Ending, r.Status, stdout, r.StderrTail)
+	}
+	// The work directory, which is all that a local runtime has, is not.
+	b = newBed(t)
+	b.m.Argv = []string{"/bin/ls", "/", b.work}
+	b.exited(0)
 }
 
 func TestInputsThatCanNotBeRemovedAreAFailure(t *testing.T) {

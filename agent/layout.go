@@ -113,14 +113,18 @@ func (r *run) removeManifest() error {
 	if !ok {
 		return nil
 	}
-	remove := func() error { return os.Remove(name) }
-	if r.bundle != nil {
-		remove = func() error { return r.bundle.Remove(filepath.Base(name)) }
-	}
-	if err := remove(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := r.remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the manifest: %w", err)
 	}
 	return nil
+}
+
+// remove removes a file of the bundle.
+func (r *run) remove(name string) error {
+	if r.bundle == nil {
+		return os.Remove(name)
+	}
+	return r.bundle.Remove(filepath.Base(name))
 }
 
 // layOut writes the entries into the work directory in their order. It

@@ -76,7 +76,6 @@ func (r *run) all(ctx context.Context) ExitCode {
 	}
 	r.result = wire.Result{Wire: wire.Version, Agent: agentName(), Extraction: wire.Extraction{Notes: []wire.Note{}}}
 	m, fault := wire.ParseManifest(document)
-	defer clear(document)
 	if fault != nil {
 		// Whoever wrote it is told what is wrong with it, if it can be
 		// answered at all.
@@ -86,6 +85,9 @@ func (r *run) all(ctx context.Context) ExitCode {
 		}
 		m = &wire.Manifest{SealKey: head.SealKey, Results: rising(head.Results)}
 	}
+	// What was parsed are copies. The document's own bytes name every URL, and
+	// hold the key; the collector would leave them where they are.
+	clear(document)
 	r.manifest = m
 	if r.root, err = os.OpenRoot(r.opts.WorkDir); err != nil {
 		return ExitInternal

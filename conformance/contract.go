@@ -453,7 +453,7 @@ func imageChosen(t *T) {
 
 func probeAsked(t *T) {
 	if t.s.target.Claims(Probe) {
-		report := t.probe(t.s.runtime, t.s.target.Room(t.s.setup))
+		report := t.probe(t.s.runtime, t.room())
 		t.Expect(report.Skipped).To(gomega.BeEmpty())
 		t.Expect(report.Verdicts).NotTo(gomega.BeEmpty())
 		return

@@ -59,8 +59,17 @@ func (t *T) probe(runtime sandbox.Runtime, room sandbox.Room) sandbox.ProbeRepor
 	return found
 }
 
+// room is the target's room.
+func (t *T) room() sandbox.Room {
+	room, err := t.s.target.Room(t.ctx, t.s.setup)
+	if err != nil {
+		t.Broke("making the room to probe: %v", err)
+	}
+	return room
+}
+
 func goodRoom(t *T) {
-	room := t.s.target.Room(t.s.setup)
+	room := t.room()
 	found := t.probe(t.s.runtime, room)
 	t.Expect(found.Err()).NotTo(gomega.HaveOccurred())
 	var ids []wire.AssertionID
@@ -119,7 +128,7 @@ func smuggled(t *T) {
 func cancelledProbe(t *T) {
 	ctx, cancel := contextDone(t.ctx)
 	defer cancel()
-	found, err := t.s.runtime.Probe(ctx, t.s.target.Room(t.s.setup))
+	found, err := t.s.runtime.Probe(ctx, t.room())
 	t.Expect(err).To(gomega.HaveOccurred(), "a probe under a context that had ended reported %v", found.Verdicts)
 }
 

@@ -39,7 +39,7 @@ func (t *T) Spec(argv ...string) sandbox.RunSpec {
 	limits := wire.DefaultLimits()
 	return sandbox.RunSpec{
 		Argv: argv, StartTimeout: t.s.options.Bounds.Start, Timeout: t.s.options.Bounds.Run, Limits: limits,
-		Bundle: sandbox.Bundle{Policy: wire.DefaultExtractPolicy()}, Image: t.s.target.Image,
+		Bundle: sandbox.Bundle{Policy: wire.DefaultExtractPolicy()}, Image: t.s.image,
 		Label: wire.Label{Worker: t.s.setup.Worker, Job: t.job(), Scanner: t.s.target.Scanner, Attempt: n},
 	}
 }

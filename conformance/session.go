@@ -30,6 +30,8 @@ type Session struct {
 	runtime sandbox.Runtime
 	opened  error
 	started time.Time
+	// image is what every run names.
+	image   string
 	report  report.Report
 	attempt int
 	// workers counts the worker processes that were started.
@@ -83,6 +85,11 @@ func (s *Session) open(ctx context.Context) {
 	target := s.target
 	s.started = time.Now()
 	s.runtime, s.opened = target.New(ctx, s.setup)
+	if s.image = target.Image; target.ImageOf != nil && s.opened == nil {
+		if s.image, s.opened = target.ImageOf(ctx, s.setup); s.opened != nil {
+			s.opened = errors.Join(s.opened, s.runtime.Close())
+		}
+	}
 	s.report = report.Report{
 		SpecVersion: report.SpecVersion, Started: s.started.UTC(), Host: thisHost(),
 		Target:  report.Target{Name: target.Name, Capabilities: names(target.Capabilities), Versions: target.Versions, Command: target.Command},

@@ -47,6 +47,8 @@ const (
 	// WorkWall: the work directory holds what the policy's MaxBytes says, and
 	// no more.
 	WorkWall Capability = "work-wall"
+	// UserNamespace: whoever is inside is nobody of the host's.
+	UserNamespace Capability = "user-namespace"
 	// Storage: bundles go by a storage endpoint, which a run without network
 	// reaches and nothing else.
 	Storage Capability = "storage"
@@ -73,6 +75,8 @@ type Target struct {
 	Scanner string
 	// Image is RunSpec.Image of every run, for runtimes of images.
 	Image string
+	// ImageOf makes that image, where it is made for each session.
+	ImageOf func(ctx context.Context, setup Setup) (string, error)
 	// Program returns argv[0] for a program of Setup.Programs inside a room.
 	Program func(setup Setup, name string) string
 	// Left lists what the target has around on the host at this moment: run
@@ -85,7 +89,7 @@ type Target struct {
 	// where that can't be done here. nil when the target can't break any.
 	Broken func(ctx context.Context, setup Setup, id wire.AssertionID) (sandbox.Runtime, sandbox.Room, error)
 	// Room is the room to probe.
-	Room func(setup Setup) sandbox.Room
+	Room func(ctx context.Context, setup Setup) (sandbox.Room, error)
 	// Smuggled are configurations that an operator could write and that take a
 	// wall down; nil when the runtime has no way to be told such a thing.
 	Smuggled []Smuggled

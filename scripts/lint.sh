@@ -18,6 +18,15 @@ for script in task .ci/run scripts/*.sh; do
   sh -n "$script" 2>/dev/null || bash -n "$script" || fail "$script does not parse"
 done
 
+# Workflows parse, and their expressions, inputs and shell words are right.
+# shellcheck and pyflakes would be found where they happen to be installed, and
+# say different things on different hosts.
+if actionlint=$(GOWORK=off go -C tools/actionlint tool -n actionlint); then
+  "$actionlint" -shellcheck= -pyflakes= -oneline || fail "the workflows"
+else
+  fail "tools/actionlint does not build"
+fi
+
 # A skipped test says why, in the words the report counts.
 if git grep -nE 't\.Skip(f)?\(("")?\)|\.Skip\(""\)' -- '*_test.go'; then
   fail "a skip without its reason"

@@ -2,6 +2,9 @@
 # Installs what tests and demo use from a Debian or Ubuntu host. Without the
 # right to install, or on another distribution, it says what is missing; the
 # tests that need it are then reported as not run.
+#
+#   scripts/setup.sh            what ./task test and ./task demo use
+#   scripts/setup.sh engines    the container engines as well, for the tasks that need one
 set -eu
 
 missing=
@@ -19,6 +22,23 @@ need bzip2 bzip2
 need gcc gcc
 need musl-gcc musl-tools
 [ -e /usr/include/seccomp.h ] || missing="$missing libseccomp-dev"
+if [ "${1-}" = engines ]; then
+  need podman podman
+  need runc runc
+  need newuidmap uidmap
+  need slirp4netns slirp4netns
+  need fuse-overlayfs fuse-overlayfs
+  need nft nftables
+  need iptables iptables
+  need ip iproute2
+  need strace strace
+  # A docker daemon that answers may be another package's; it is left alone.
+  if ! docker version >/dev/null 2>&1; then need dockerd docker.io; fi
+  # Podman's network programs stand outside PATH.
+  for helper in netavark aardvark-dns; do
+    [ -x "/usr/lib/podman/$helper" ] || [ -x "/usr/libexec/podman/$helper" ] || missing="$missing $helper"
+  done
+fi
 [ -n "$missing" ] || exit 0
 
 sudo=

@@ -56,8 +56,8 @@ func Target(ctx context.Context, program string) (*conformance.Target, error) {
 			now, err := capabilities(context.Background(), program, s)
 			return now.Leftovers, err
 		},
-		Room: func(s conformance.Setup) sandbox.Room {
-			return sandbox.Room{Scanner: has.Scanner, Image: has.Image, Commands: []string{inside(program, s, "hostile")}}
+		Room: func(_ context.Context, s conformance.Setup) (sandbox.Room, error) {
+			return sandbox.Room{Scanner: has.Scanner, Image: has.Image, Commands: []string{inside(program, s, "hostile")}}, nil
 		},
 	}
 	if has.Target != "" {

@@ -48,6 +48,7 @@ func (b *Builder) variant(edits []Edit) {
 func Edits(b *Builder) []Edit {
 	b.variants = nil
 	bwrapMutants(b)
+	ociMutants(&ociBase{builder: b})
 	return slices.Concat(append(b.variants, noFilter, wireNext)...)
 }
 
@@ -55,6 +56,7 @@ func Edits(b *Builder) []Edit {
 // read it.
 func (b *Builder) Prepare(ctx context.Context) error {
 	bwrapMutants(b)
+	ociMutants(&ociBase{builder: b})
 	for _, edits := range append(b.variants, noFilter, wireNext, nil) {
 		if _, err := b.AgentBinary(ctx, edits...); err != nil {
 			return err
@@ -124,9 +126,9 @@ func (b *Builder) HostileBinary(ctx context.Context) (string, error) {
 	return b.build(ctx, module+"/conformance/internal/hostile", "hostile", nil)
 }
 
-// editor is the program that stands in bwrap's place.
+// editor is the program that stands in an engine's place.
 func (b *Builder) editor(ctx context.Context) (string, error) {
-	return b.build(ctx, module+"/conformance/internal/bwrapedit", "bwrapedit", nil)
+	return b.build(ctx, module+"/conformance/internal/argvedit", "argvedit", nil)
 }
 
 // build builds one program, static and stripped. Go's own cache and the

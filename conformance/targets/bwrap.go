@@ -27,6 +27,10 @@ type breakage struct {
 	// closed takes the right to write from the room's directories, so that a
 	// root that is mounted read-write is not writable all the same.
 	closed bool
+	// extra is what an operator wrote into extra_args, for runtimes that take it.
+	extra []string
+	// ignore are verbs of the engine that are not carried out.
+	ignore []string
 	// files are put into the room once it is built, by their place in it.
 	files map[string]string
 }
@@ -56,17 +60,19 @@ func bwrapWith(b *Builder, broken breakage) *conformance.Target {
 	return &conformance.Target{
 		Name: bwrap.Name,
 		Capabilities: []conformance.Capability{
-			conformance.Results, conformance.Timeouts, conformance.Walls, conformance.Sweep, conformance.Network, conformance.Probe, conformance.ProcessWall,
+			conformance.Results, conformance.Timeouts, conformance.Walls, conformance.Sweep, conformance.Network, conformance.Probe, conformance.ProcessWall, conformance.UserNamespace,
 		},
 		Versions: map[string]string{},
 		Scanner:  scanner,
 		New: func(ctx context.Context, s conformance.Setup) (sandbox.Runtime, error) {
 			return makeBwrap(ctx, b, s, "rooms", broken)
 		},
-		Program:   inRoom,
-		Left:      leftIn("runs"),
-		Orphans:   directories("runs"),
-		Room:      roomToProbe,
+		Program: inRoom,
+		Left:    leftIn("runs"),
+		Orphans: directories("runs"),
+		Room: func(_ context.Context, s conformance.Setup) (sandbox.Room, error) {
+			return roomToProbe(s), nil
+		},
 		Reference: newNone,
 	}
 }
@@ -118,6 +124,20 @@ func buildRoom(ctx context.Context, b *Builder, s conformance.Setup, dir string,
 	if _, err := room.Build(ctx, dir, options); err != nil {
 		return fmt.Errorf("building the room: %w", err)
 	}
+	if err := breakRoom(dir, broken); err != nil {
+		return err
+	}
+	if broken.writable {
+		return giveAway(dir)
+	}
+	if broken.closed {
+		return closeDirectories(dir)
+	}
+	return nil
+}
+
+// breakRoom takes from a room and adds to it what is wrong with it.
+func breakRoom(dir string, broken breakage) error {
 	if broken.noAgent {
 		if err := os.Remove(filepath.Join(dir, room.AgentPath)); err != nil {
 			return err
@@ -131,12 +151,6 @@ func buildRoom(ctx context.Context, b *Builder, s conformance.Setup, dir string,
 		if err := os.WriteFile(file, []byte(content), 0o755); err != nil {
 			return err
 		}
-	}
-	if broken.writable {
-		return giveAway(dir)
-	}
-	if broken.closed {
-		return closeDirectories(dir)
 	}
 	return nil
 }
@@ -167,22 +181,35 @@ func giveAway(dir string) error {
 
 // wrap puts the editor at path, with the edits beside it.
 func wrap(ctx context.Context, b *Builder, path string, edits []argvEdit) (string, error) {
-	editor, err := b.editor(ctx)
-	if err != nil {
-		return "", err
-	}
 	real, err := bwrap.FindBinary(bwrap.DefaultBinary)
 	if err != nil {
 		return "", fmt.Errorf("finding bwrap: %w", err)
 	}
-	if err := copyFile(editor, path); err != nil {
-		return "", err
-	}
-	config, err := json.Marshal(map[string]any{"bwrap": real, "edits": edits})
+	return path, b.editorAt(ctx, path, editorConfig{Program: real, When: "--", Edits: edits})
+}
+
+// editorConfig is what an editor is told.
+type editorConfig struct {
+	Program string     `json:"program"`
+	When    string     `json:"when"`
+	Edits   []argvEdit `json:"edits"`
+	Ignore  []string   `json:"ignore"`
+}
+
+// editorAt puts the editor at path, with what it is told beside it.
+func (b *Builder) editorAt(ctx context.Context, path string, c editorConfig) error {
+	editor, err := b.editor(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return path, os.WriteFile(path+".json", config, 0o644)
+	if err := copyFile(editor, path); err != nil {
+		return err
+	}
+	config, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path+".json", config, 0o644)
 }
 
 func copyFile(from, to string) error {

@@ -56,8 +56,8 @@ func bwrapMutants(b *Builder) []conformance.Mutant {
 		agent("the agent passes its environment on", "C09", Edit{"agent/internal/launch/stage/*.go", "\"HOME=\" + job.Home, \"PATH=\" + job.Path}", "\"HOME=\" + job.Home, \"PATH=\" + job.Path, \"LEAKED=1\"}"}),
 		agent("the agent lets symbolic links lead out", "E33", Edit{"agent/extract/links.go", "func (t *tree) leadsOut(l *link) bool {", "func (t *tree) leadsOut(l *link) bool {\n\tif true {\n\t\treturn false\n\t}"}),
 		agent("the agent writes no note of duplicates", "E59", Edit{"agent/extract/report.go", "func (x *Extractor) note(", noNotes}),
-		{Name: "an error of the runtime is an answer", Killer: "C13", Make: wrapped(b, func(r sandbox.Runtime) sandbox.Runtime { return &optimist{r} })},
-		{Name: "the runtime takes requests that contradict themselves", Killer: "C21", Make: wrapped(b, func(r sandbox.Runtime) sandbox.Runtime { return &careless{r} })},
+		{Name: "an error of the runtime is an answer", Killer: "C13", Make: wrapped(b, func(r sandbox.Runtime) sandbox.Runtime { return &optimist{faulty{r}} })},
+		{Name: "the runtime takes requests that contradict themselves", Killer: "C21", Make: wrapped(b, func(r sandbox.Runtime) sandbox.Runtime { return &careless{faulty{r}} })},
 	}
 }
 
@@ -157,7 +157,7 @@ func wrapped(b *Builder, wrap func(sandbox.Runtime) sandbox.Runtime) func(contex
 }
 
 // optimist takes no answer for a clean one.
-type optimist struct{ sandbox.Runtime }
+type optimist struct{ faulty }
 
 func (o *optimist) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOutput, error) {
 	out, err := o.Runtime.Run(ctx, spec)
@@ -169,7 +169,7 @@ func (o *optimist) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOu
 }
 
 // careless runs what contradicts itself.
-type careless struct{ sandbox.Runtime }
+type careless struct{ faulty }
 
 func (c *careless) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOutput, error) {
 	if len(spec.Argv) == 0 || spec.Argv[0] == "" {

@@ -214,10 +214,10 @@ func sameArtifact(a, b sandbox.Artifact) bool {
 	switch a := a.(type) {
 	case bytesArtifact:
 		b, ok := b.(bytesArtifact)
-		return ok && string(a) == string(b)
+		return !ok || string(a) == string(b)
 	case fileArtifact:
 		b, ok := b.(fileArtifact)
-		return ok && a.path == b.path
+		return !ok || a.path == b.path
 	}
 	return true
 }

@@ -1,8 +1,10 @@
 package bundle
 
 import (
+	"crypto/rand"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
@@ -39,7 +41,9 @@ func Manifest(spec sandbox.RunSpec, canaries []netip.AddrPort) *wire.Manifest {
 const ProbeTimeout = 30 * time.Second
 
 // ProbeManifest is the manifest of a probe: an ordinary run's, with the walls
-// to assert in the scanner's place. worker labels it.
+// to assert in the scanner's place. worker labels it, and a job that is never
+// repeated: instances are named after their job, and several workers on one
+// host probe at the same time.
 func ProbeManifest(room sandbox.Room, worker string, canaries []netip.AddrPort) *wire.Manifest {
 	limits := room.Limits
 	if limits == (wire.Limits{}) {
@@ -47,7 +51,7 @@ func ProbeManifest(room sandbox.Room, worker string, canaries []netip.AddrPort) 
 	}
 	return &wire.Manifest{
 		Wire:      wire.Version,
-		Label:     wire.Label{Worker: worker, Job: "probe", Scanner: room.Scanner, Attempt: 1},
+		Label:     wire.Label{Worker: worker, Job: probeJob(), Scanner: room.Scanner, Attempt: 1},
 		Entries:   []wire.Entry{},
 		Policy:    wire.DefaultExtractPolicy(),
 		Argv:      []string{},
@@ -61,6 +65,8 @@ func ProbeManifest(room sandbox.Room, worker string, canaries []netip.AddrPort) 
 		},
 	}
 }
+
+func probeJob() string { return "probe-" + strings.ToLower(rand.Text()[:8]) }
 
 func canaryStrings(canaries []netip.AddrPort) []string {
 	list := make([]string, 0, len(canaries))

@@ -134,7 +134,7 @@ type SweepReport struct {
 
 // Orphan is one thing that a sweep removed.
 type Orphan struct {
-	// Kind is "pod", "container", "bundle", "directory" or "cgroup".
+	// Kind is "pod", "container", "network", "bundle", "directory" or "cgroup".
 	Kind string
 	// Name is the name it had.
 	Name string

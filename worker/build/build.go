@@ -7,9 +7,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bwrap"
 	"github.com/batleforc/batlehub-sandbox/runtime/none"
+	"github.com/batleforc/batlehub-sandbox/runtime/oci"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 )
@@ -26,6 +28,16 @@ type Options struct {
 	Unsafe bool
 	// Canaries are the addresses that must not answer from inside.
 	Canaries []netip.AddrPort
+	// Storage is what bundles travel through, for runtimes that need one, and
+	// Bundles the one of its backends that holds them.
+	Storage config.Storage
+	Bundles config.Backend
+	// WorkerImage is the image that this worker was started from, empty when
+	// it is not known (see ImageVariable).
+	WorkerImage string
+	// Getenv reads a variable that the configuration names; nil means none is
+	// set.
+	Getenv func(string) string
 }
 
 // Built is a runtime and what its users have to know.
@@ -33,13 +45,27 @@ type Built struct {
 	sandbox.Runtime
 	// Work is the work directory as a scanner names it.
 	Work string
-	// Placement says where runs take place, for the log.
-	Placement string
 	// Rooms is the directory with one room per scanner, empty for runtimes
 	// without one.
 	Rooms string
 	// Walls says whether a run needs a room of its own to stand in.
 	Walls bool
+	// Images says which image a run is opened from; nil for runtimes that open
+	// none.
+	Images *Images
+	// OrphanAfter is the age from which what any worker left is swept; 0 for
+	// runtimes that leave nothing.
+	OrphanAfter time.Duration
+
+	placement func(images []string) string
+}
+
+// Placement says where runs of those images take place, for the log.
+func (b Built) Placement(images ...string) string {
+	if b.placement == nil {
+		return ""
+	}
+	return b.placement(images)
 }
 
 // Runtime makes the configured runtime. An error is a *config.Error or a
@@ -54,28 +80,41 @@ func Runtime(o Options) (Built, error) {
 	}
 	switch o.Sandbox.Runtime {
 	case none.Name:
-		r, err := none.New(none.Config{Unsafe: o.Unsafe, RunDir: runDir})
-		if err != nil {
-			return Built{}, err
-		}
-		return Built{Runtime: r, Work: "."}, nil
+		return o.none(runDir)
 	case bwrap.Name:
-		rooms, err := absolute(o.Sandbox.Bwrap.Rooms)
-		if err != nil {
-			return Built{}, err
-		}
-		r, err := bwrap.New(bwrap.Config{
-			Binary: o.Sandbox.Bwrap.Binary, Rooms: rooms, RunDir: runDir, Canaries: o.Canaries, Worker: o.Worker,
-		})
-		if err != nil {
-			return Built{}, err
-		}
-		return Built{Runtime: hinted{r, rooms}, Work: "/work", Placement: "rooms in " + rooms, Rooms: rooms, Walls: true}, nil
+		return o.bwrap(runDir)
+	case oci.Name:
+		return o.oci(runDir)
 	}
 	if err := config.CheckRuntime(o.Sandbox.Runtime); err != nil {
 		return Built{}, &config.Error{Message: err.Error()}
 	}
 	return Built{}, &config.Error{Message: fmt.Sprintf("runtime %q can't be made", o.Sandbox.Runtime)}
+}
+
+func (o Options) none(runDir string) (Built, error) {
+	r, err := none.New(none.Config{Unsafe: o.Unsafe, RunDir: runDir})
+	if err != nil {
+		return Built{}, err
+	}
+	return Built{Runtime: r, Work: "."}, nil
+}
+
+func (o Options) bwrap(runDir string) (Built, error) {
+	rooms, err := absolute(o.Sandbox.Bwrap.Rooms)
+	if err != nil {
+		return Built{}, err
+	}
+	r, err := bwrap.New(bwrap.Config{
+		Binary: o.Sandbox.Bwrap.Binary, Rooms: rooms, RunDir: runDir, Canaries: o.Canaries, Worker: o.Worker,
+	})
+	if err != nil {
+		return Built{}, err
+	}
+	return Built{
+		Runtime: hinted{r, rooms}, Work: "/work", Rooms: rooms, Walls: true,
+		placement: func([]string) string { return "rooms in " + rooms },
+	}, nil
 }
 
 // checkRunDir refuses a place for run directories that is not there. It is

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bwrap"
+	"github.com/batleforc/batlehub-sandbox/runtime/oci"
 	"github.com/batleforc/batlehub-sandbox/runtime/room"
 	"github.com/batleforc/batlehub-sandbox/worker/doctor"
 )
@@ -26,6 +27,17 @@ func Host() doctor.Runtimes {
 				return d.Cause, d.Fixes
 			},
 			UID: bwrap.UID,
+		},
+		OCI: doctor.Containers{
+			MinVersion: func(engine string) string { return oci.MinVersions[engine].String() },
+			Version: func(engine, printed string) (string, bool) {
+				v, known := oci.ParseVersion(printed)
+				if !known {
+					return "", true
+				}
+				return v.String(), !v.Less(oci.MinVersions[engine])
+			},
+			Pinned: oci.ParseImage, FirewallTable: FirewallTable,
 		},
 		CheckRoom: func(dir string, commands ...string) ([]doctor.Problem, error) {
 			found, err := room.Check(dir, commands...)

@@ -33,6 +33,7 @@ var ociRefusals = []struct{ name, text, want string }{
 	{"memory for bundles", ociTable + "[worker.sandbox.oci]\ntransport = \"storage\"\n[storage.backends.m]\ntype = \"in_memory\"", `:4: the oci runtime moves bundles through the storage backend and 'in_memory' cannot presign a URL; configure an S3-compatible backend, or name one in bundle_backend`},
 	{"a directory named for bundles", ociTable + "bundle_backend = \"disk\"\n[worker.sandbox.oci]\ntransport = \"storage\"\n[storage]\ndefault = \"s3\"\n" + fsBackend + s3Backend, `:3: the oci runtime moves bundles through the storage backend and 'filesystem' cannot presign a URL; configure an S3-compatible backend, or name one in bundle_backend`},
 	{"no default among two", ociTable + "[worker.sandbox.oci]\ntransport = \"storage\"\n" + fsBackend + s3Backend, `:4: the oci runtime moves bundles through the storage backend and [storage] has no default; set [storage] default or bundle_backend: it declares disk, s3`},
+	{"a loopback endpoint", ociTable + "[worker.sandbox.oci]\ntransport = \"storage\"\n[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"http://localhost:9000\"", `:8: the endpoint of backend 'x' is a loopback address, which in a sandbox is the sandbox's own; want one that this host and a container both reach`},
 	{"an undeclared bundle backend", "[worker.sandbox]\nbundle_backend = \"minio\"\n" + fsBackend + s3Backend, `:2: bundle_backend 'minio' is not declared in [storage]; it declares disk, s3`},
 	{"a bundle backend without storage", "[worker.sandbox]\nbundle_backend = \"minio\"", `:2: bundle_backend 'minio' is not declared in [storage]; it declares no backend`},
 	{"an undeclared default", "[storage]\ndefault = \"minio\"\n" + s3Backend, `:2: the default backend 'minio' is not declared in [storage]; it declares s3`},
@@ -56,7 +57,7 @@ var ociRefusals = []struct{ name, text, want string }{
 const (
 	ociTable  = "[worker.sandbox]\nruntime = \"oci\"\n"
 	fsBackend = "[storage.backends.disk]\ntype = \"filesystem\"\npath = \"/srv\"\n"
-	s3Backend = "[storage.backends.s3]\ntype = \"s3\"\nendpoint = \"http://127.0.0.1:9000\"\nbucket = \"b\"\naccess_key = \"ACCESSWORD\"\nsecret_key = \"SECRETWORD\"\n"
+	s3Backend = "[storage.backends.s3]\ntype = \"s3\"\nendpoint = \"http://192.0.2.1:9000\"\nbucket = \"b\"\naccess_key = \"ACCESSWORD\"\nsecret_key = \"SECRETWORD\"\n"
 )
 
 func TestEachRuleOfTheImageRuntimesIsOneLine(t *testing.T) {
@@ -100,6 +101,7 @@ func TestMountNeedsNoStorageAndMemoryIsComparedOnImageRuntimesAlone(t *testing.T
 		"[worker.sandbox]\nmax_extracted_mb = 2048\n",
 		"[worker.sandbox]\nruntime = \"none\"\nmemory_limit_mb = 64\n",
 		"[worker.sandbox.oci]\ntransport = \"storage\"\n",
+		"[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"http://localhost:9000\"\n",
 	} {
 		load(t, text)
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -183,7 +184,23 @@ func (d *document) validateBundles(c *Config, names []string) error {
 	if fault := presignFault(s.Runtime, b.Type); fault != "" {
 		return d.refuse(blame, "%s", fault)
 	}
-	return d.validateBackend(b)
+	if err := d.validateBackend(b); err != nil {
+		return err
+	}
+	if isLoopback(b.Endpoint) {
+		return d.refuse("storage"+sep+"backends"+sep+b.Name+sep+"endpoint", "the endpoint of backend '%s' is a loopback address, which in a sandbox is the sandbox's own; want one that this host and a container both reach", b.Name)
+	}
+	return nil
+}
+
+// isLoopback tells an endpoint that every host has to itself.
+func isLoopback(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && (ip.IsLoopback() || ip.IsUnspecified())
 }
 
 // presignFault says why a runtime can't move its bundles through a backend of

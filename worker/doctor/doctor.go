@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"os/exec"
 	"strings"
 
 	"github.com/batleforc/batlehub-sandbox/worker/config"
@@ -36,6 +38,7 @@ type Check struct {
 // Runtimes is what the runtimes of this build tell a doctor.
 type Runtimes struct {
 	Bwrap     Engine
+	OCI       Containers
 	CheckRoom func(dir string, commands ...string) ([]Problem, error)
 }
 
@@ -67,6 +70,14 @@ type Host struct {
 	Runtimes
 	Sandbox config.Sandbox
 	Rooms   []Room
+	// Images are what the scanners run in, for runtimes with images.
+	Images []Image
+	// Parallel is how many runs there may be at a time, and User the name of
+	// this process's user.
+	Parallel int64
+	User     string
+	// Endpoints resolves where the storage of the bundles listens.
+	Endpoints func(context.Context) ([]netip.AddrPort, error)
 	// Agent is the agent's binary, empty when none was found.
 	Agent string
 	// Unsafe says that running without walls was asked for by name, UnsafeName
@@ -75,11 +86,16 @@ type Host struct {
 	UnsafeName string
 	// Proc is /proc, Sys /sys.
 	Proc, Sys string
+	// Etc is /etc.
+	Etc string
 	// EUID is this process's effective uid.
 	EUID int
 	// Try makes one sandbox around nothing and returns what the program at
 	// path printed to stderr; nil means Try.
 	Try func(ctx context.Context, path string, uid int) (stderr string, err error)
+	// Look finds a program on PATH, and Run asks one; nil means the host's.
+	Look func(name string) (string, error)
+	Run  func(ctx context.Context, path string, args ...string) (stdout, stderr string, err error)
 }
 
 // Examine makes every check, runtime by runtime.
@@ -90,10 +106,20 @@ func Examine(ctx context.Context, h Host) []Check {
 	if h.Sys == "" {
 		h.Sys = "/sys"
 	}
+	if h.Etc == "" {
+		h.Etc = "/etc"
+	}
 	if h.Try == nil {
 		h.Try = try
 	}
+	if h.Look == nil {
+		h.Look = exec.LookPath
+	}
+	if h.Run == nil {
+		h.Run = run
+	}
 	checks := h.bwrap(ctx)
+	checks = append(checks, h.oci(ctx)...)
 	checks = append(checks, h.none())
 	for _, name := range config.Runtimes {
 		if err := config.CheckRuntime(name); err != nil {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,8 @@ func host(t *testing.T) Host {
 		"proc/self/mountinfo":                   "1 0 0:1 / / rw - ext4 /dev/x rw\n2 1 0:2 / /proc rw,nosuid - proc proc rw\n",
 		"sys/fs/cgroup/cgroup.controllers":      "cpu memory",
 		"rooms/gitleaks/work":                   "",
+		"etc/subuid":                            "# comment\nworker:100000:65536\n1000:1000000:196608\n",
+		"etc/subgid":                            "worker:100000:262144\n",
 	}
 	for name, text := range files {
 		put(t, filepath.Join(dir, name), text)
@@ -38,14 +41,22 @@ func host(t *testing.T) Host {
 				},
 			},
 			CheckRoom: func(string, ...string) ([]Problem, error) { return nil, nil },
+			OCI:       containers(),
 		},
 		Sandbox: config.Sandbox{
 			MaxExtractedMB: 1, MemoryLimitMB: 16, RunDir: dir,
 			Bwrap: config.Bwrap{Binary: "bwrap", Rooms: filepath.Join(dir, "rooms")},
+			OCI:   config.OCI{Engine: "podman", Binary: "podman", Transport: "mount", Pull: "never", StoragePool: netip.MustParsePrefix("10.213.0.0/16")},
 		},
 		Rooms: []Room{{"gitleaks", "gitleaks"}}, Agent: "/usr/bin/batlehub-sandbox", UnsafeName: "UNSAFE",
 		Proc: filepath.Join(dir, "proc"), Sys: filepath.Join(dir, "sys"), EUID: 1000,
-		Try: func(context.Context, string, int) (string, error) { return "", nil },
+		Try:  func(context.Context, string, int) (string, error) { return "", nil },
+		Look: func(name string) (string, error) { return "/usr/bin/" + name, nil },
+		Run:  answers(nil),
+		Etc:  filepath.Join(dir, "etc"), User: "worker", Parallel: 4,
+		Endpoints: func(context.Context) ([]netip.AddrPort, error) {
+			return []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:9000")}, nil
+		},
 	}
 }
 
@@ -75,8 +86,11 @@ func TestAHostOnWhichAllIsWellPasses(t *testing.T) {
 	if w := Worst(checks, "bwrap"); w != Pass {
 		t.Errorf("%s: %+v", w, checks)
 	}
-	if w := Worst(checks, "oci"); w != Skipped {
-		t.Errorf("oci %s", w)
+	if w := Worst(checks, "oci"); w != Pass {
+		t.Errorf("oci %s: %+v", w, checks)
+	}
+	if w := Worst(checks, "kubernetes"); w != Skipped {
+		t.Errorf("kubernetes %s", w)
 	}
 }
 

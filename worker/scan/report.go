@@ -32,6 +32,8 @@ type Report struct {
 	Verdict  Verdict   `json:"verdict"`
 	Rooms    []Room    `json:"rooms"`
 	Scanners []Scanner `json:"scanners"`
+	// Warnings say what could not be cleaned up.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Artifact says what was scanned.

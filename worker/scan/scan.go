@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
@@ -33,14 +34,15 @@ func (r Request) progress(format string, args ...any) {
 // an error is a probe that failed (*sandbox.ProbeError), a runtime that could
 // not probe, or the end of ctx, and then nothing or not everything was
 // scanned.
-func Do(ctx context.Context, r Request) (Report, error) {
-	report := Report{Runtime: r.Runtime.Name(), Rooms: []Room{}, Scanners: []Scanner{}}
+func Do(ctx context.Context, r Request) (report Report, err error) {
+	report = Report{Runtime: r.Runtime.Name(), Rooms: []Room{}, Scanners: []Scanner{}}
+	defer func() { report.Warnings = append(report.Warnings, r.closeJob(ctx)...) }()
 	report.Artifact.Name = r.Target.FileName
 	if r.Target.Artifact != nil {
 		report.Artifact.Size = r.Target.Artifact.Size()
 	}
 	for _, probe := range Rooms(r.Scanners, r.Base) {
-		r.progress("probing the room of %s", probe.Scanner)
+		r.progress("probing %s", RoomName(probe))
 		p, err := r.Runtime.Probe(ctx, probe)
 		if err != nil {
 			report.weigh(Failed)
@@ -71,13 +73,54 @@ func Do(ctx context.Context, r Request) (Report, error) {
 	return report, nil
 }
 
-// Rooms are the rooms that scanners need, each once.
+// Rooms are the rooms that scanners need, each once: a scanner's own, or an
+// image with the commands of all that run in it.
 func Rooms(scanners []scanner.Definition, base scanner.Base) []sandbox.Room {
 	var rooms []sandbox.Room
 	for _, d := range scanners {
-		rooms = append(rooms, sandbox.Room{Scanner: d.Name, Image: d.Image, Commands: []string{d.Command}, Limits: base.Limits})
+		shared := slices.IndexFunc(rooms, func(r sandbox.Room) bool { return d.Image != "" && r.Image == d.Image })
+		switch {
+		case shared < 0:
+			rooms = append(rooms, sandbox.Room{
+				Scanner: d.Name, Image: d.Image, Commands: []string{d.Command}, Limits: base.Limits,
+				WorkerRoom: d.Image != "" && d.Image == base.WorkerImage,
+			})
+		case !slices.Contains(rooms[shared].Commands, d.Command):
+			rooms[shared].Commands = append(rooms[shared].Commands, d.Command)
+		}
 	}
 	return rooms
+}
+
+// RoomName is what a room is called.
+func RoomName(r sandbox.Room) string {
+	if r.Image != "" {
+		return "the image " + r.Image
+	}
+	return "the room of " + r.Scanner
+}
+
+// closeTime bounds the closing of a job, which goes on after a scan's end.
+const closeTime = 30 * time.Second
+
+// CloseJob has a runtime remove what it kept for all runs of a job, under a
+// context of its own. What is left is a warning: the scan's answer stands, and
+// a sweep removes the rest.
+func CloseJob(ctx context.Context, rt sandbox.Runtime, worker, job string) []string {
+	closer, is := rt.(sandbox.JobCloser)
+	if !is {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	if err := closer.CloseJob(ctx, worker, job); err != nil {
+		return []string{fmt.Sprintf("what was kept for the runs of %s may be left, for a sweep to remove: %v", job, err)}
+	}
+	return nil
+}
+
+func (r Request) closeJob(ctx context.Context) []string {
+	return CloseJob(ctx, r.Runtime, r.Base.Worker, r.Base.Job)
 }
 
 func (r Request) scan(ctx context.Context, d scanner.Definition) Scanner {

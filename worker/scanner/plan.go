@@ -45,6 +45,9 @@ type Base struct {
 	Policy wire.ExtractPolicy
 	// StartTimeout bounds the time to the fetched bundle.
 	StartTimeout time.Duration
+	// WorkerImage is the image that the worker was started from, empty where
+	// that is not known.
+	WorkerImage string
 }
 
 // Step is one run, and how its output is read.

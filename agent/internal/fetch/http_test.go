@@ -221,6 +221,71 @@ func TestABodyThatBreaksOffIsFetchedAgain(t *testing.T) {
 	}
 }
 
+// reset ends a connection with an RST, and not as one that was closed.
+func reset(c net.Conn) {
+	_ = c.(*net.TCPConn).SetLinger(0)
+	_ = c.Close()
+}
+
+func TestAConnectionThatIsResetIsTriedAgain(t *testing.T) {
+	for at, before := range map[string]func(net.Conn){
+		"before the answer": func(net.Conn) {},
+		"inside the head":   func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-") },
+		"inside the body":   func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nXX") },
+	} {
+		var requests atomic.Int64
+		url := raw(t, func(c net.Conn) {
+			if requests.Add(1) == 1 {
+				before(c)
+				reset(c)
+				return
+			}
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\ncontent")
+		})
+		if got, err := download(t, &fetch.Client{Insist: time.Minute}, url, 7); got != "content" || err != nil || requests.Load() != 2 {
+			t.Errorf("%s: %q after %d requests (%v)", at, got, requests.Load(), err)
+		}
+	}
+}
+
+func TestAPutThatBreaksOffIsSentAgainFromItsBeginning(t *testing.T) {
+	body := bytes.Repeat([]byte("r"), 4<<20)
+	var requests atomic.Int64
+	url := server(t, func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) == 1 {
+			_, _ = io.CopyN(io.Discard, r.Body, 1<<20)
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			reset(c)
+			return
+		}
+		if got, err := io.ReadAll(r.Body); err != nil || !bytes.Equal(got, body) {
+			t.Errorf("%d bytes (%v)", len(got), err)
+		}
+	})
+	if err := (&fetch.Client{Insist: time.Minute}).Put(t.Context(), url, body); err != nil || requests.Load() != 2 {
+		t.Errorf("%d requests (%v)", requests.Load(), err)
+	}
+}
+
+func TestAPutThatWasNotSignedForIsSentOnceAndFollowsNoRedirect(t *testing.T) {
+	for status, says := range map[int]string{403: "expired", 307: "redirect is not followed", 400: "400"} {
+		var requests atomic.Int64
+		url := server(t, func(w http.ResponseWriter, _ *http.Request) {
+			requests.Add(1)
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(status)
+		})
+		err := (&fetch.Client{Insist: time.Minute}).Put(t.Context(), url, []byte("r"))
+		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "topsecret") || requests.Load() != 1 {
+			t.Errorf("%d: %d requests (%v)", status, requests.Load(), err)
+		}
+	}
+}
+
 func TestAServerThatStandsStillIsGivenUp(t *testing.T) {
 	done := make(chan struct{})
 	defer close(done)

@@ -223,6 +223,9 @@ var rooms = []broken{
 	{"a parent outside the namespace", pids(7, 0), wire.AssertPIDNamespace, wire.Fail, "a child of pid 0"},
 	{"an orphan on the host", func(t *testing.T, f *fixture) { f.namespace(t, "pid:[4026531836]") }, wire.AssertPIDNamespace, wire.Fail, "machine's own pid 1"},
 
+	{"a container with Docker's own capabilities", inStatus("CapBnd:\t0000000000000000", "CapBnd:\t00000000a80425fb"), wire.AssertUnprivileged, wire.Fail, "a80425fb"},
+	{"one capability added", inStatus("CapBnd:\t0000000000000000", "CapBnd:\t0000000000001000"), wire.AssertUnprivileged, wire.Fail, "capabilities to give"},
+	{"a bounding set that can't be seen", inStatus("CapBnd:\t0000000000000000\n", ""), wire.AssertUnprivileged, wire.Fail, "bounding set"},
 	{"a bundle's directory that a scanner can fill", child(func(r *launch.WitnessReport) { r.Open = map[string]string{"/bundle": "create answered ok"} }), wire.AssertWorkDir, wire.Fail, "/bundle (to a scanner there create answered ok)"},
 	{"a second directory like the bundle's", both(inMounts("/dev/vdb /bundle ext4 rw", "/dev/vdb /bundle2 ext4 rw"), also("/bundle2")), wire.AssertWorkDir, wire.Fail, "/bundle2 (ext4)"},
 	{"another machine's name", extra("HOSTNAME=worker-7"), wire.AssertEnvironment, wire.Fail, "HOSTNAME twice or of another value"},

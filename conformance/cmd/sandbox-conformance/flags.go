@@ -21,6 +21,9 @@ import (
 
 type flags struct {
 	runtime, adapter, out, focus    string
+	engine, transport, s3, s3Binary string
+	engineBinary                    string
+	parallel                        int
 	agent, hostile, source, cache   string
 	gitleaks, packages              string
 	noWalls, mutants, list, verbose bool
@@ -37,7 +40,14 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	f := &flags{command: "sandbox-conformance " + strings.Join(args, " ")}
 	set := flag.NewFlagSet("sandbox-conformance", flag.ContinueOnError)
 	set.SetOutput(stderr)
-	set.StringVar(&f.runtime, "runtime", "", "the runtime to check: none or bwrap")
+	set.StringVar(&f.runtime, "runtime", "", "the runtime to check: none, bwrap or oci")
+	set.StringVar(&f.engine, "engine", "", "with --runtime oci: podman or docker")
+	set.StringVar(&f.transport, "transport", "", "with --runtime oci: mount or storage")
+	set.StringVar(&f.engineBinary, "engine-binary", "", "the engine's command line (default: the engine's name)")
+	set.StringVar(&f.s3, "s3", "minio", "with --transport storage: the server to start, minio or versitygw")
+	set.StringVar(&f.s3Binary, "s3-binary", "", "that server's program (default: its name on PATH)")
+	minio := set.String("minio", "", "the same as --s3 minio --s3-binary PATH")
+	set.IntVar(&f.parallel, "parallel", 0, "how many specs of group E may run at once (default: 1, and 3 with --runtime oci)")
 	set.StringVar(&f.adapter, "adapter", "", "an executable that speaks the port's verbs, to check instead")
 	set.BoolVar(&f.noWalls, "expect-no-walls", false, "the negative control: exactly the wall specs must fail")
 	set.BoolVar(&f.mutants, "mutants", true, "also make every mutant of the runtime and see it killed")
@@ -59,6 +69,9 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
+	if *minio != "" {
+		f.s3, f.s3Binary = "minio", *minio
+	}
 	if *merged {
 		f.merge = set.Args()
 		if len(f.merge) == 0 {
@@ -74,14 +87,39 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 		return nil, errors.New("give either --runtime or --adapter")
 	case f.runtime != "" && !slices.Contains(runtimes, f.runtime):
 		return nil, fmt.Errorf("runtime %q is none that this command makes: %s", f.runtime, strings.Join(runtimes, " or "))
+	case f.runtime == "oci" && (!slices.Contains(engines, f.engine) || !slices.Contains(transports, f.transport)):
+		return nil, fmt.Errorf("--runtime oci wants --engine %s and --transport %s", strings.Join(engines, " or "), strings.Join(transports, " or "))
+	case f.runtime != "oci" && (f.engine != "" || f.transport != "" || f.s3Binary != "" || f.engineBinary != ""):
+		return nil, errors.New("--engine, --engine-binary, --transport, --minio and --s3-binary go with --runtime oci alone")
+	case !slices.Contains(targets.S3Servers, f.s3):
+		return nil, fmt.Errorf("--s3 %q is no server that this command starts: %s", f.s3, strings.Join(targets.S3Servers, " or "))
+	case f.parallel < 0:
+		return nil, errors.New("--parallel wants a number of at least 1")
 	case math.IsNaN(f.slow) || f.slow <= 0:
 		return nil, errors.New("--slow wants a number above 0")
 	}
+	f.defaults()
 	return f, f.compileFocus()
 }
 
-// runtimes are the values of --runtime.
-var runtimes = []string{"none", "bwrap"}
+func (f *flags) defaults() {
+	if f.s3Binary == "" {
+		f.s3Binary = f.s3
+	}
+	if f.parallel == 0 {
+		f.parallel = 1
+		if f.runtime == "oci" {
+			f.parallel = 3
+		}
+	}
+}
+
+// The values of --runtime, --engine and --transport.
+var (
+	runtimes   = []string{"none", "bwrap", "oci"}
+	engines    = []string{"podman", "docker"}
+	transports = []string{"mount", "storage"}
+)
 
 // compileFocus refuses a pattern that does not compile or that no spec has: a
 // suite over nothing would have nothing to fail.
@@ -101,31 +139,34 @@ func (f *flags) compileFocus() error {
 
 func (f *flags) wants(s conformance.Spec) bool { return f.focused.MatchString(s.ID) }
 
-func targetOf(ctx context.Context, f *flags, b *targets.Builder) (*conformance.Target, error) {
+// targetOf makes the target, and what takes away again what that started.
+func targetOf(ctx context.Context, f *flags, b *targets.Builder) (target *conformance.Target, closing func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var target *conformance.Target
+	closing = func() error { return nil }
 	switch f.runtime {
 	case "none":
 		target = targets.None(self)
 	case "bwrap":
 		target = targets.Bwrap(ctx, b, self)
-	case "":
-		var err error
-		if target, err = adapter.Target(ctx, f.adapter); err != nil {
-			return nil, err
-		}
+	case "oci":
+		target, closing, err = targets.OCI(ctx, b, targets.OCIOptions{
+			Engine: f.engine, Transport: f.transport, Binary: f.engineBinary, S3: f.s3, S3Binary: f.s3Binary, Self: self,
+		})
 	default:
-		return nil, fmt.Errorf("runtime %q is none that this command makes: none or bwrap", f.runtime)
+		target, err = adapter.Target(ctx, f.adapter)
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	target.Command = f.command
-	return target, nil
+	return target, closing, nil
 }
 
 func optionsOf(ctx context.Context, f *flags, b *targets.Builder) (conformance.Options, error) {
-	o := conformance.Options{WithoutWalls: f.noWalls, Out: f.out, Bounds: scaled(f.slow), Programs: map[string]string{}}
+	o := conformance.Options{Parallel: f.parallel, WithoutWalls: f.noWalls, Out: f.out, Bounds: scaled(f.slow, f.runtime), Programs: map[string]string{}}
 	var err error
 	if o.Programs["hostile"], err = b.HostileBinary(ctx); err != nil {
 		return o, err
@@ -144,7 +185,12 @@ func optionsOf(ctx context.Context, f *flags, b *targets.Builder) (conformance.O
 	return o, nil
 }
 
-func scaled(by float64) conformance.Bounds {
+// scaled are the bounds of a command line. An engine is asked several times for
+// each run, and takes its time over each answer.
+func scaled(by float64, runtime string) conformance.Bounds {
+	if runtime == "oci" {
+		by *= 4
+	}
 	b := conformance.DefaultBounds()
 	for _, d := range []*time.Duration{&b.Start, &b.Run, &b.Short, &b.Grace, &b.Settle} {
 		*d = time.Duration(float64(*d) * by)

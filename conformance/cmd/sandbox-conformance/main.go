@@ -3,6 +3,8 @@
 //
 //	sandbox-conformance --runtime bwrap
 //	sandbox-conformance --runtime none --expect-no-walls
+//	sandbox-conformance --runtime oci --engine podman --transport mount
+//	sandbox-conformance --runtime oci --engine docker --transport storage --minio PATH
 //	sandbox-conformance --adapter ./my-runtime
 //
 // It exits with 0 when the target passed (or, with --expect-no-walls, when
@@ -94,38 +96,51 @@ func status(r *report.Report) int {
 	return exitFail
 }
 
+// opened is the session of a command line.
+type opened struct {
+	*conformance.Session
+	target  *conformance.Target
+	closing func() error
+}
+
+// Close closes the session, and ends what was started for its target.
+func (o *opened) Close() error { return errors.Join(o.Session.Close(), o.closing()) }
+
 // open makes the target and the session of a command line.
-func open(ctx context.Context, f *flags, screen *screen) (*conformance.Session, *conformance.Target, error) {
+func open(ctx context.Context, f *flags, screen *screen) (*opened, error) {
 	builder, err := targets.NewBuilder(ctx, f.source, f.cache)
 	if err != nil && (f.agent == "" || f.hostile == "") {
-		return nil, nil, err
+		return nil, err
 	}
 	if builder == nil {
 		builder = &targets.Builder{}
 	}
 	builder.Agent, builder.Hostile, builder.NoBuild = f.agent, f.hostile, f.noBuild
-	target, err := targetOf(ctx, f, builder)
-	if err != nil {
-		return nil, nil, err
-	}
 	options, err := optionsOf(ctx, f, builder)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	target, closing, err := targetOf(ctx, f, builder)
+	if err != nil {
+		return nil, err
 	}
 	options.Log = screen.spec
 	session, err := conformance.Open(ctx, target, options)
-	return session, target, err
+	if err != nil {
+		return nil, errors.Join(err, closing())
+	}
+	return &opened{session, target, closing}, nil
 }
 
 func check(ctx context.Context, f *flags, stdout io.Writer) (*report.Report, error) {
 	screen := newScreen(stdout, f)
-	session, target, err := open(ctx, f, screen)
+	session, err := open(ctx, f, screen)
 	if err != nil {
 		return nil, err
 	}
-	screen.begin(target)
+	screen.begin(session.target)
 	session.Run(ctx)
-	if f.mutants && len(target.Mutants) > 0 && ctx.Err() == nil {
+	if f.mutants && len(session.target.Mutants) > 0 && ctx.Err() == nil {
 		session.RunMutants(ctx, screen.mutant)
 	}
 	r := session.Report()
@@ -144,7 +159,7 @@ func check(ctx context.Context, f *flags, stdout io.Writer) (*report.Report, err
 
 // bench measures instead of checking.
 func bench(ctx context.Context, f *flags, stdout, stderr io.Writer) int {
-	session, _, err := open(ctx, f, newScreen(stdout, f))
+	session, err := open(ctx, f, newScreen(stdout, f))
 	if err != nil {
 		fmt.Fprintf(stderr, "sandbox-conformance: %v\n", err)
 		return exitBroken

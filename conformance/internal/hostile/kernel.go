@@ -174,22 +174,32 @@ func procWrites(r *attempt.Report, _ []string) {
 		"/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs", "/sys/fs/cgroup/devices/devices.allow",
 		"/sys/class/net/lo/mtu", "/sys/kernel/debug", "/sys/firmware/efi/vars",
 	} {
-		fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
-		if err == nil {
-			_ = unix.Close(fd)
-		}
-		got(r, name, err)
+		got(r, name, reached(name, unix.O_WRONLY))
 	}
+}
+
+// reached opens a file of the kernel's. One that an engine has covered with
+// the null device opens, and is not reached.
+func reached(name string, flags int) error {
+	fd, err := unix.Open(name, flags|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == unix.Mkdev(1, 3) {
+		return unix.ENXIO
+	}
+	return nil
 }
 
 // kernelMemory reads what tells about the kernel or the machine's memory.
 func kernelMemory(r *attempt.Report, _ []string) {
 	for _, name := range []string{"/proc/kcore", "/proc/kmsg", "/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/proc/vmallocinfo", "/proc/slabinfo"} {
-		fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-		if err == nil {
-			_ = unix.Close(fd)
-		}
-		got(r, name, err)
+		got(r, name, reached(name, unix.O_RDONLY|unix.O_NONBLOCK))
 	}
 	if b, err := os.ReadFile("/proc/kallsyms"); err == nil {
 		if address, _, _ := strings.Cut(string(b), " "); strings.Trim(address, "0") != "" {
@@ -245,16 +255,12 @@ func becomeRoot(r *attempt.Report, _ []string) {
 // status copies the lines of /proc/self/status that speak of walls.
 func status(r *attempt.Report, _ []string) {
 	r.Values = map[string][]string{}
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
+	if err := readStatus(r, "/proc/self/status", ""); err != nil {
 		r.Errno = errnoName(err)
 		return
 	}
-	for line := range strings.Lines(string(b)) {
-		if key, value, ok := strings.Cut(line, ":"); ok {
-			r.Values[key] = strings.Fields(value)
-		}
-	}
+	// What the agent has is what was there before it did anything.
+	_ = readStatus(r, "/proc/1/status", "1:")
 	for name, resource := range map[string]int{
 		"RLIMIT_AS": unix.RLIMIT_AS, "RLIMIT_CPU": unix.RLIMIT_CPU, "RLIMIT_CORE": unix.RLIMIT_CORE,
 		"RLIMIT_FSIZE": unix.RLIMIT_FSIZE, "RLIMIT_NOFILE": unix.RLIMIT_NOFILE, "RLIMIT_NPROC": unix.RLIMIT_NPROC,
@@ -265,6 +271,16 @@ func status(r *attempt.Report, _ []string) {
 		}
 		r.Values[name] = []string{strconv.FormatUint(limit.Cur, 10), strconv.FormatUint(limit.Max, 10)}
 	}
+}
+
+func readStatus(r *attempt.Report, file, prefix string) error {
+	b, err := os.ReadFile(file)
+	for line := range strings.Lines(string(b)) {
+		if key, value, ok := strings.Cut(line, ":"); ok {
+			r.Values[prefix+key] = strings.Fields(value)
+		}
+	}
+	return err
 }
 
 // clock tries to move the machine's clock by nothing at all.

@@ -50,8 +50,6 @@ func openArchive(name string) (*archive, error) {
 	}
 }
 
-func (a *archive) Close() error { return a.file.Close() }
-
 // open returns a member, undoing its compression.
 func (a *archive) open(name string) (io.Reader, error) {
 	name = path.Clean(name)

@@ -55,7 +55,7 @@ func Open(name string) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer a.Close()
+	defer a.file.Close()
 	var manifest []struct {
 		Config string
 		Layers []string

@@ -125,8 +125,11 @@ func freeAddress(t testing.TB, host string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return address
 }
 
 // Restart starts the server again where it was, on what it had stored.
@@ -230,7 +233,11 @@ func (s *Server) Backend(t testing.TB, change ...func(*s3.Config)) *s3.Backend {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.Close() })
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return b
 }
 

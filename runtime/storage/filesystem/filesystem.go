@@ -131,12 +131,16 @@ func (b *Backend) Delete(ctx context.Context, key string) error {
 	if err := b.root.Remove(place); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault("delete", key, err)
 	}
-	for dir := path.Dir(place); dir != "."; dir = path.Dir(dir) {
-		if b.root.Remove(dir) != nil {
-			break // not empty, or being filled
-		}
-	}
+	b.prune(path.Dir(place))
 	return nil
+}
+
+// prune removes directories that are empty, from dir upwards. What is not
+// empty, or being filled, ends it.
+func (b *Backend) prune(dir string) {
+	for dir != "." && b.root.Remove(dir) == nil {
+		dir = path.Dir(dir)
+	}
 }
 
 // List implements storage.Backend. It yields what was there when it began.

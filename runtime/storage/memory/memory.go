@@ -51,6 +51,7 @@ func (b *Backend) Put(ctx context.Context, key string, r io.Reader, size int64) 
 		return err
 	}
 	var data bytes.Buffer
+	data.Grow(int(min(max(size, 0), 64<<20)))
 	if _, err := io.Copy(&data, storage.Exactly(&cancellable{ctx, r}, size)); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

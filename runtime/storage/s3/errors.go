@@ -84,7 +84,7 @@ func (c *call) answered(r minio.ErrorResponse) error {
 	switch {
 	case r.Code == minio.NoSuchBucket:
 		return c.fault(storage.ErrNotFound, detail, fmt.Sprintf("bucket %q has to exist", c.backend.config.Bucket))
-	case r.StatusCode == http.StatusNotFound:
+	case missing(r):
 		return c.fault(storage.ErrNotFound, detail, "")
 	case full(r):
 		return c.fault(storage.ErrNoSpace, detail, "")
@@ -92,6 +92,16 @@ func (c *call) answered(r minio.ErrorResponse) error {
 		return c.fault(storage.ErrUnavailable, detail, "")
 	}
 	return c.fault(storage.ErrDenied, detail, c.hint(r))
+}
+
+// missing says whether a server answered that there is no such object. It may
+// say of other things that they are not there, such as of an access key.
+func missing(r minio.ErrorResponse) bool {
+	switch r.Code {
+	case minio.NoSuchKey, minio.NoSuchVersion, "NotFound", "":
+		return r.StatusCode == http.StatusNotFound
+	}
+	return false
 }
 
 // hint says what to look at when a server refuses. The bodies of some answers
@@ -111,7 +121,7 @@ func (c *call) hint(r minio.ErrorResponse) string {
 	switch r.Code {
 	case "SignatureDoesNotMatch":
 		return "secret_key does not belong to access_key, or something on the way changed the request"
-	case "InvalidAccessKeyId", "InvalidClientTokenId":
+	case "InvalidAccessKeyId", "InvalidClientTokenId", "XAdminUserNotFound":
 		return "the server does not know access_key"
 	case "ExpiredToken", "InvalidToken":
 		return "the temporary credentials have to be renewed"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/wire"
 	"github.com/batleforc/batlehub-sandbox/worker/build"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
@@ -35,6 +36,8 @@ type app struct {
 	runtime string
 	rooms   string
 	runDir  string
+	engine  string
+	image   string
 }
 
 func (a *app) main(args []string) int {
@@ -122,8 +125,10 @@ The status of "run" is the scanner's own; see "sandboxctl run --help".`,
 	flags.StringArrayVar(&a.configs, "config", nil, "configuration `file`; may be given more than once, later ones over earlier ones (default "+config.DefaultFile+" if it exists)")
 	flags.StringVar(&a.runtime, "runtime", "", "`name` of a runtime, instead of [worker.sandbox] runtime")
 	flags.StringVar(&a.rooms, "rooms", "", "`directory` with one room per scanner, instead of [worker.sandbox.bwrap] rooms")
+	flags.StringVar(&a.engine, "engine", "", "podman or docker, the `engine` of runtime oci, instead of [worker.sandbox.oci] engine")
+	flags.StringVar(&a.image, "image", "", "`image` of scanners that name none under runtime oci, instead of [worker.sandbox.oci] image")
 	flags.StringVar(&a.runDir, "run-dir", "", "`directory` for run directories, instead of [worker.sandbox] run_dir")
-	root.AddCommand(a.scanCommand(), a.runCommand(), a.probeCommand(), a.doctorCommand(), a.treeCommand(), a.workerCommand(), a.versionCommand())
+	root.AddCommand(a.scanCommand(), a.runCommand(), a.probeCommand(), a.doctorCommand(), a.networkCommand(), a.treeCommand(), a.workerCommand(), a.versionCommand())
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}
@@ -157,51 +162,81 @@ func exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// load reads the configuration and puts the flags over it.
+// load reads the configuration with the flags over it.
 func (a *app) load() (*config.Config, error) {
-	c, err := config.Load(a.configs...)
+	var over []config.Override
+	for _, f := range []struct{ flag, value, key string }{
+		{"--runtime", a.runtime, "worker.sandbox.runtime"},
+		{"--rooms", a.rooms, "worker.sandbox.bwrap.rooms"},
+		{"--run-dir", a.runDir, "worker.sandbox.run_dir"},
+		{"--engine", a.engine, "worker.sandbox.oci.engine"},
+		{"--image", a.image, "worker.sandbox.oci.image"},
+	} {
+		if f.value != "" {
+			over = append(over, config.Override{Flag: f.flag, Key: f.key, Value: f.value})
+		}
+	}
+	c, err := config.LoadWith(over, a.configs...)
 	if err != nil {
 		return nil, err
 	}
 	if err := rehearse.Config(c); err != nil {
 		return nil, err
 	}
+	for flag, value := range map[string]string{"--engine": a.engine, "--image": a.image} {
+		if value != "" && c.Worker.Sandbox.Runtime != "oci" {
+			return nil, usagef("%s has no effect under runtime %q; it goes with --runtime oci", flag, c.Worker.Sandbox.Runtime)
+		}
+	}
 	for _, w := range c.Warnings {
 		a.say("sandboxctl: warning: %s", w)
 	}
-	s := &c.Worker.Sandbox
-	if a.runtime != "" {
-		if err := config.CheckRuntime(a.runtime); err != nil {
-			return nil, usagef("--runtime: %s", err)
-		}
-		s.Runtime = a.runtime
-	}
-	if a.rooms != "" {
-		s.Bwrap.Rooms = a.rooms
-	}
-	if a.runDir != "" {
-		s.RunDir = a.runDir
-	}
 	return c, nil
+}
+
+// prepare reads the configuration and the definitions of the named scanners,
+// or of all that are configured.
+func (a *app) prepare(names []string) (*config.Config, []scanner.Definition, error) {
+	c, err := a.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	definitions, err := scanners(c, names)
+	return c, definitions, err
 }
 
 // session is a runtime and what a command's runs share.
 type session struct {
 	build.Built
-	config *config.Config
-	base   scanner.Base
-	canary *canary.Canary
-	app    *app
+	config   *config.Config
+	base     scanner.Base
+	scanners []scanner.Definition
+	canary   *canary.Canary
+	app      *app
 }
 
-// openWith makes the configured runtime.
-func (a *app) openWith(c *config.Config) (*session, error) {
+// openFor makes the configured runtime for the named scanners, or for all that
+// are configured.
+func (a *app) openFor(ctx context.Context, names []string) (*session, error) {
+	c, definitions, err := a.prepare(names)
+	if err != nil {
+		return nil, err
+	}
+	return a.openWith(ctx, c, definitions)
+}
+
+// openWith makes the configured runtime, says which image each scanner runs
+// in, and removes what others have left.
+func (a *app) openWith(ctx context.Context, c *config.Config, definitions []scanner.Definition) (*session, error) {
 	a.busy.Add(1)
-	s := &session{config: c, canary: canary.Listen(), app: a}
+	s := &session{config: c, canary: canary.Listen(), app: a, scanners: slices.Clone(definitions)}
 	worker := "sandboxctl-" + strings.ToLower(rand.Text()[:8])
+	bundles, _ := c.BundleBackend()
+	image := a.getenv(build.ImageVariable)
 	var err error
 	s.Built, err = build.Runtime(build.Options{
 		Sandbox: c.Worker.Sandbox, Worker: worker, Unsafe: a.getenv(build.Unsafe) == "1", Canaries: s.canary.Addrs(),
+		Storage: c.Storage, Bundles: bundles, WorkerImage: image, Getenv: a.getenv,
 	})
 	if err != nil {
 		s.canary.Close()
@@ -210,7 +245,42 @@ func (a *app) openWith(c *config.Config) (*session, error) {
 	}
 	s.base = baseOf(c.Worker.Sandbox)
 	s.base.Worker, s.base.Job, s.base.Work = worker, "job-"+strings.ToLower(rand.Text()[:8]), s.Work
+	s.base.WorkerImage = image
+	if err := s.place(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	s.sweep(ctx)
 	return s, nil
+}
+
+// place fills in the image that each scanner runs in.
+func (s *session) place() error {
+	if s.Images == nil {
+		return nil
+	}
+	for i, d := range s.scanners {
+		image, err := s.Images.Of(d.Name, d.Image)
+		if err != nil {
+			return err
+		}
+		s.scanners[i].Image = image
+	}
+	return nil
+}
+
+// sweep removes what workers that are gone have left. What can't be asked for
+// or removed is a warning: it says nothing about the runs to come.
+func (s *session) sweep(ctx context.Context) {
+	if s.OrphanAfter == 0 {
+		return
+	}
+	swept, err := s.Sweep(ctx, sandbox.SweepPolicy{Worker: s.base.Worker, OlderThan: s.OrphanAfter})
+	if err != nil && ctx.Err() == nil && sandbox.CodeOf(err) != sandbox.CodeNoEngine {
+		s.app.say("sandboxctl: warning: sweeping: %s", err)
+	}
+	for _, o := range swept.Removed {
+		s.app.say("INFO sandbox: swept the %s %s of worker %s", o.Kind, o.Name, o.Worker)
+	}
 }
 
 // close ends the runtime, which waits for what it still cleans up.

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"context"
 	"maps"
+	"net/netip"
 	"os"
+	"os/user"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,6 +52,8 @@ func (a *app) doctor(c *cobra.Command, names []string, format string) error {
 	checks := doctor.Examine(c.Context(), doctor.Host{
 		Runtimes: build.Host(), Sandbox: conf.Worker.Sandbox, Rooms: rooms, Agent: agent,
 		Unsafe: a.getenv(build.Unsafe) == "1", UnsafeName: build.Unsafe, EUID: os.Geteuid(),
+		Images: a.doctorImages(conf, rooms), Parallel: conf.Worker.MaxConcurrent, User: userName(),
+		Endpoints: func(ctx context.Context) ([]netip.AddrPort, error) { return build.StorageEndpoints(ctx, conf) },
 	})
 	progress.Stop()
 	if c.Context().Err() != nil {
@@ -75,6 +82,31 @@ func doctorRooms(conf *config.Config, names []string) ([]doctor.Room, error) {
 	return rooms, err
 }
 
+// doctorImages are the images of those rooms' scanners.
+func (a *app) doctorImages(conf *config.Config, rooms []doctor.Room) []doctor.Image {
+	images := build.Images{Configured: conf.Worker.Sandbox.OCI.Image, Worker: a.getenv(build.ImageVariable)}
+	var all []doctor.Image
+	for _, r := range rooms {
+		image := doctor.Image{Scanner: r.Scanner}
+		name, err := images.Of(r.Scanner, conf.Scanners[r.Scanner].Image)
+		if err != nil {
+			image.Problem = err.Error()
+		}
+		image.Name = name
+		all = append(all, image)
+	}
+	return all
+}
+
+// userName is the name of this process's user, as /etc/subuid has it.
+func userName() string {
+	u, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	if err != nil {
+		return strconv.Itoa(os.Geteuid())
+	}
+	return u.Username
+}
+
 func (a *app) printChecks(checks []doctor.Check, format string) error {
 	if format == "json" {
 		return ui.JSON(a.stdout, struct {
@@ -92,7 +124,7 @@ func (a *app) printChecks(checks []doctor.Check, format string) error {
 		for i, fix := range c.Fixes {
 			word := "fix:"
 			if i > 0 {
-				word = "or:"
+				word, fix = "or:", strings.TrimPrefix(fix, "or ")
 			}
 			p.line("%28s %-4s %s", "", word, fix)
 		}

@@ -135,7 +135,9 @@ type result struct {
 // what Go needs to find a temporary directory, and nothing else.
 func sandboxctl(t *testing.T, extra []string, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	// Building takes its own time.
+	built(t, "sandboxctl")
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cmd := command(ctx, t, extra, args...)
 	var stdout, stderr bytes.Buffer

@@ -14,10 +14,14 @@ import (
 const docs = "see docs/operations/scan-worker.md#runtimes"
 
 // logProbing says which runtime is about to be probed, and where it runs.
-func (a *app) logProbing(s *session) {
-	where := ""
-	if s.Placement != "" {
-		where = " (" + s.Placement + ")"
+func (a *app) logProbing(s *session, rooms []sandbox.Room) {
+	var images []string
+	for _, r := range rooms {
+		images = append(images, r.Image)
+	}
+	where := s.Placement(images...)
+	if where != "" {
+		where = " (" + where + ")"
 	}
 	a.say("INFO sandbox: probing runtime %q%s", s.Name(), where)
 }

@@ -45,8 +45,12 @@ func (p *printer) table(rows [][]string) {
 }
 
 func (p *printer) room(runtime string, r scan.Room) {
+	name := r.Scanner
+	if r.Image != "" {
+		name = r.Image
+	}
 	if r.Skipped != "" {
-		p.line("room      %s on %s: NO WALLS, %s", r.Scanner, runtime, r.Skipped)
+		p.line("room      %s on %s: NO WALLS, %s", name, runtime, r.Skipped)
 		return
 	}
 	state := "proven"
@@ -57,7 +61,7 @@ func (p *printer) room(runtime string, r scan.Room) {
 	if r.Agent != "" {
 		agent = fmt.Sprintf(", agent %s, uid %d", agentVersion(r.Agent), r.UID)
 	}
-	p.line("room      %s on %s: %s in %.2fs%s", r.Scanner, runtime, state, float64(r.Millis)/1000, agent)
+	p.line("room      %s on %s: %s in %.2fs%s", name, runtime, state, float64(r.Millis)/1000, agent)
 	var rows [][]string
 	for _, v := range r.Verdicts {
 		rows = append(rows, []string{outcomeWord(v.Outcome), string(v.ID), v.Detail})

@@ -29,15 +29,7 @@ func (a *app) probe(c *cobra.Command, names []string, format string) (err error)
 	if err := checkFormat(format); err != nil {
 		return err
 	}
-	conf, err := a.load()
-	if err != nil {
-		return err
-	}
-	definitions, err := scanners(conf, names)
-	if err != nil {
-		return err
-	}
-	s, err := a.openWith(conf)
+	s, err := a.openFor(c.Context(), names)
 	if err != nil {
 		return err
 	}
@@ -45,8 +37,8 @@ func (a *app) probe(c *cobra.Command, names []string, format string) (err error)
 	progress := ui.NewProgress(a.stderr)
 	defer progress.Stop()
 	rooms, failed := []scan.Room{}, error(nil)
-	for _, room := range scan.Rooms(definitions, s.base) {
-		progress.Start("probing the room of " + room.Scanner)
+	for _, room := range scan.Rooms(s.scanners, s.base) {
+		progress.Start("probing " + scan.RoomName(room))
 		p, err := s.Probe(c.Context(), room)
 		progress.Stop()
 		if c.Context().Err() != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/batleforc/batlehub-sandbox/wire"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 	"github.com/batleforc/batlehub-sandbox/worker/internal/ui"
+	"github.com/batleforc/batlehub-sandbox/worker/scan"
 )
 
 type runFlags struct {
@@ -102,7 +103,7 @@ func (a *app) run(ctx context.Context, argv []string, f runFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := a.openWith(conf)
+	s, err := a.openWith(ctx, conf, nil)
 	if err != nil {
 		return runError(err)
 	}
@@ -114,7 +115,10 @@ func (a *app) run(ctx context.Context, argv []string, f runFlags) (err error) {
 	progress := ui.NewProgress(a.stderr)
 	defer progress.Stop()
 	progress.Start("probing the room")
-	p, err := s.Probe(ctx, sandbox.Room{Scanner: spec.Label.Scanner, Limits: spec.Limits})
+	p, err := s.Probe(ctx, sandbox.Room{
+		Scanner: spec.Label.Scanner, Image: spec.Image, Limits: spec.Limits,
+		WorkerRoom: s.Images != nil && s.Images.IsWorkers(spec.Image),
+	})
 	if err == nil {
 		err = p.Err()
 	}
@@ -125,6 +129,9 @@ func (a *app) run(ctx context.Context, argv []string, f runFlags) (err error) {
 	progress.Start("running " + argv[0])
 	out, err := s.Run(ctx, spec)
 	progress.Stop()
+	for _, w := range scan.CloseJob(ctx, s.Runtime, spec.Label.Worker, spec.Label.Job) {
+		a.say("sandboxctl: warning: %s", w)
+	}
 	return errors.Join(a.writeReport(f.report, out), a.ran(out, err))
 }
 
@@ -143,6 +150,10 @@ func (f runFlags) spec(s *session, argv []string) (sandbox.RunSpec, error) {
 	if f.timeout < time.Millisecond || f.timeout > 24*time.Hour {
 		return sandbox.RunSpec{}, usagef("--timeout is %s, want one between 1ms and 24h", f.timeout)
 	}
+	image, err := f.image(s)
+	if err != nil {
+		return sandbox.RunSpec{}, err
+	}
 	entries, artifact, err := f.inputs(s.config.Worker.Sandbox.MaxArtifactMB)
 	if err != nil {
 		return sandbox.RunSpec{}, err
@@ -158,8 +169,23 @@ func (f runFlags) spec(s *session, argv []string) (sandbox.RunSpec, error) {
 	}
 	return sandbox.RunSpec{
 		Bundle: sandbox.Bundle{Entries: entries, Policy: s.base.Policy, Artifact: artifact},
-		Argv:   argv, StartTimeout: s.base.StartTimeout, Timeout: f.timeout, Network: f.network, Limits: limits, Label: label,
+		Argv:   argv, StartTimeout: s.base.StartTimeout, Timeout: f.timeout, Network: f.network, Limits: limits, Image: image, Label: label,
 	}, nil
+}
+
+// image is what the run is opened from: that of the scanner whose room was
+// named, or the runtime's.
+func (f runFlags) image(s *session) (string, error) {
+	if s.Images == nil {
+		return "", nil
+	}
+	if f.room == "" {
+		if image, err := s.Images.Of("run", ""); err == nil {
+			return image, nil
+		}
+		return "", usagef("--image is missing: runtime %q runs a command in an image; give --image, or --room with the name of a scanner that has one", s.Name())
+	}
+	return s.Images.Of(f.room, s.config.Scanners[f.room].Image)
 }
 
 func override(flag int64, field *int64) {

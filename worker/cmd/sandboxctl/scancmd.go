@@ -56,11 +56,7 @@ func (a *app) scan(c *cobra.Command, path string, f scanFlags) (err error) {
 	if path == "" {
 		return usagef("the artifact's name is empty; usage: %s", c.UseLine())
 	}
-	conf, err := a.load()
-	if err != nil {
-		return err
-	}
-	definitions, err := scanners(conf, f.scanners)
+	conf, definitions, err := a.prepare(f.scanners)
 	if err != nil {
 		return err
 	}
@@ -68,16 +64,19 @@ func (a *app) scan(c *cobra.Command, path string, f scanFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := a.openWith(conf)
+	s, err := a.openWith(c.Context(), conf, definitions)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	progress := ui.NewProgress(a.stderr)
 	report, err := scan.Do(c.Context(), scan.Request{
-		Runtime: s.Runtime, Scanners: definitions, Target: target, Base: s.base, Progress: progress.Start,
+		Runtime: s.Runtime, Scanners: s.scanners, Target: target, Base: s.base, Progress: progress.Start,
 	})
 	progress.Stop()
+	for _, w := range report.Warnings {
+		a.say("sandboxctl: warning: %s", w)
+	}
 	if c.Context().Err() != nil {
 		return context.Cause(c.Context())
 	}

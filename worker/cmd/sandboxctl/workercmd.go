@@ -15,21 +15,14 @@ func (a *app) workerCommand() *cobra.Command {
 start when a wall does not hold. This build has no queue to work on yet, and so
 ends after the probe, saying so.`,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			conf, err := a.load()
-			if err != nil {
-				return err
-			}
-			definitions, err := scanners(conf, nil)
-			if err != nil {
-				return err
-			}
-			s, err := a.openWith(conf)
+			s, err := a.openFor(c.Context(), nil)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, s.close()) }()
-			a.logProbing(s)
-			for _, room := range scan.Rooms(definitions, s.base) {
+			rooms := scan.Rooms(s.scanners, s.base)
+			a.logProbing(s, rooms)
+			for _, room := range rooms {
 				p, err := s.Probe(c.Context(), room)
 				if err != nil {
 					return err

@@ -154,7 +154,7 @@ func (a allowance) allow(path string) error {
 	if err != nil {
 		return &fs.PathError{Op: "opening", Path: path, Err: err}
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return &fs.PathError{Op: "looking at", Path: path, Err: err}

@@ -50,7 +50,7 @@ func (o *order) start() (int, error) {
 		return 0, &Failure{StepScope, errno(err)}
 	}
 	if o.domain != noDomain {
-		defer unix.Close(o.domain)
+		defer func() { _ = unix.Close(o.domain) }()
 	}
 	o.step, o.errno = 0, 0
 	forking.Lock()

@@ -1,13 +1,15 @@
-// Command bwrapedit stands in bwrap's place and changes what bwrap is told: it
-// is how the suite breaks one wall and leaves the others. The changes are in a
-// file beside it, named after it.
+// Command argvedit stands in an engine's place (bwrap, podman, docker) and
+// changes what the engine is told: it is how the suite breaks one wall and
+// leaves the others. The changes are in a file beside it, named after it.
 package main
 
 import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -20,13 +22,20 @@ type edit struct {
 }
 
 type config struct {
-	Bwrap string `json:"bwrap"`
+	// Program is the real one.
+	Program string `json:"program"`
+	// When is an argument without which nothing is changed: "bwrap --version"
+	// is not a sandbox.
+	When  string `json:"when"`
 	Edits []edit `json:"edits"`
+	// Ignore are verbs (first arguments) that are not carried out, and answered
+	// as if they were.
+	Ignore []string `json:"ignore"`
 }
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintf(os.Stderr, "bwrapedit: %v\n", err)
+		fmt.Fprintf(os.Stderr, "argvedit: %v\n", err)
 		os.Exit(97)
 	}
 }
@@ -44,14 +53,17 @@ func run(args []string) error {
 	if err := json.Unmarshal(b, &c); err != nil {
 		return err
 	}
-	if slices.Contains(args, "--") { // "bwrap --version" is not a sandbox
+	if len(args) > 0 && slices.Contains(c.Ignore, args[0]) {
+		return nil
+	}
+	if slices.Contains(args, c.When) {
 		for _, e := range c.Edits {
 			if args, err = e.apply(args); err != nil {
 				return err
 			}
 		}
 	}
-	return syscall.Exec(c.Bwrap, append([]string{"bwrap"}, args...), os.Environ())
+	return syscall.Exec(c.Program, append([]string{filepath.Base(c.Program)}, args...), os.Environ())
 }
 
 func (e edit) apply(args []string) ([]string, error) {
@@ -69,5 +81,10 @@ func (e edit) apply(args []string) ([]string, error) {
 	return nil, fmt.Errorf("%q is not among the arguments", e.Find)
 }
 
-// matches compares an argument with a pattern, in which "*" is any argument.
-func matches(arg, pattern string) bool { return pattern == "*" || arg == pattern }
+// matches compares an argument with a pattern, at whose end "*" is anything.
+func matches(arg, pattern string) bool {
+	if begin, open := strings.CutSuffix(pattern, "*"); open {
+		return strings.HasPrefix(arg, begin)
+	}
+	return arg == pattern
+}

@@ -1,0 +1,139 @@
+package targets
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/batleforc/batlehub-sandbox/conformance"
+)
+
+// keyOf names what is broken.
+func keyOf(broken breakage) string {
+	b, err := json.Marshal([]any{broken.edits, broken.agent, broken.noAgent, broken.files, broken.extra, broken.ignore})
+	if err != nil {
+		panic(err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:5])
+}
+
+// image is the image of a room, made once a session by the engine itself, from
+// nothing.
+func (b *ociBase) image(ctx context.Context, s conformance.Setup, broken breakage) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	// What is broken outside an image does not make another one.
+	key := s.Token + "-" + keyOf(breakage{agent: broken.agent, noAgent: broken.noAgent, files: broken.files})
+	if image := b.images[key]; image != "" {
+		return image, nil
+	}
+	name := "localhost/batlehub-sandbox-conformance:" + key
+	err := inTemporary(s, func(dir string) error {
+		tree := filepath.Join(dir, "room")
+		if err := buildRoom(ctx, b.builder, s, tree, breakage{agent: broken.agent, noAgent: broken.noAgent, files: broken.files}); err != nil {
+			return err
+		}
+		for _, place := range []string{"bundle", "work"} {
+			if err := os.MkdirAll(filepath.Join(tree, place), 0o755); err != nil {
+				return err
+			}
+		}
+		return b.importTree(ctx, tree, name)
+	})
+	if err != nil {
+		return "", fmt.Errorf("making an image: %w", err)
+	}
+	b.names = append(b.names, name)
+	id, err := b.engine(ctx, "image", "inspect", "--format", "{{.Id}}", name)
+	if err != nil {
+		return "", err
+	}
+	// By digest: a name could be moved to another image meanwhile.
+	b.images[key] = "sha256:" + strings.TrimPrefix(id, "sha256:")
+	return b.images[key], nil
+}
+
+// importTree has the engine make an image of one layer.
+func (b *ociBase) importTree(ctx context.Context, tree, name string) error {
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(writeTree(w, tree)) }()
+	cmd := exec.CommandContext(ctx, b.Binary, "import", "-", name)
+	cmd.Stdin = r
+	_, err := cmd.Output()
+	return errors.Join(withStderr(err), r.Close())
+}
+
+// writeTree writes a tree as an archive that belongs to root.
+func writeTree(w io.Writer, tree string) error {
+	archive := tar.NewWriter(w)
+	err := filepath.WalkDir(tree, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == tree {
+			return err
+		}
+		return writeEntry(archive, tree, name, d)
+	})
+	return errors.Join(err, archive.Close())
+}
+
+func writeEntry(archive *tar.Writer, tree, name string, d fs.DirEntry) error {
+	info, err := d.Info()
+	if err != nil {
+		return err
+	}
+	link := ""
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if link, err = os.Readlink(name); err != nil {
+			return err
+		}
+	}
+	header, err := tar.FileInfoHeader(info, link)
+	if err != nil {
+		return err
+	}
+	rel, err := filepath.Rel(tree, name)
+	if err != nil {
+		return err
+	}
+	header.Name, header.Uid, header.Gid, header.Uname, header.Gname = rel, 0, 0, "", ""
+	if err := archive.WriteHeader(header); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	_, err = io.Copy(archive, f)
+	return err
+}
+
+// another is an image with one more file.
+func (b *ociBase) another(ctx context.Context, s conformance.Setup) (string, conformance.MarkedFile, error) {
+	file := conformance.MarkedFile{Path: "/usr/share/another", Content: "another image"}
+	image, err := b.image(ctx, s, breakage{files: map[string]string{"usr/share/another": file.Content}})
+	return image, file, err
+}
+
+// release removes the session's images.
+func (b *ociBase) release(ctx context.Context, _ conformance.Setup) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var errs []error
+	for _, name := range b.names {
+		_, err := b.engine(ctx, "rmi", "-f", name)
+		errs = append(errs, err)
+	}
+	b.names, b.images = nil, map[string]string{}
+	return errors.Join(errs...)
+}

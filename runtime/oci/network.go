@@ -1,0 +1,201 @@
+package oci
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+)
+
+// noNetwork is the engines' name of the network that is none.
+const noNetwork = "none"
+
+// subnetBits is the size of a run's own network: the smallest in which every
+// engine finds an address for the bridge and one for the container.
+const subnetBits = 29
+
+// overlaps is how often another subnet is tried when one is taken.
+const overlaps = 8
+
+func checkPool(pool netip.Prefix) error {
+	if !pool.IsValid() || !pool.Addr().Is4() || pool != pool.Masked() || pool.Bits() < 8 || pool.Bits() > subnetBits {
+		return fmt.Errorf("storage_pool %s is not an IPv4 network of 8 to %d bits", pool, subnetBits)
+	}
+	return nil
+}
+
+// subnet is the nth network of a run that a pool holds, counted modulo.
+func subnet(pool netip.Prefix, n uint32) netip.Prefix {
+	count := uint32(1) << (subnetBits - pool.Bits())
+	base := pool.Addr().As4()
+	address := binary.BigEndian.Uint32(base[:]) + n%count<<(32-subnetBits)
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], address)
+	return netip.PrefixFrom(netip.AddrFrom4(b), subnetBits)
+}
+
+// join settles which network a run's container is on, and makes it if it is
+// the run's own: under the storage transport a run without network reaches
+// the storage, which is more than none and less than any network of others.
+func (r *Runtime) join(ctx context.Context, j *job, in *Instance) *sandbox.Error {
+	switch {
+	case j.spec.Network:
+		in.Network, in.Resolve = r.config.Network, true
+		return nil
+	case r.config.Transport == Mount:
+		in.Network = noNetwork
+		return nil
+	}
+	hosts, err := r.resolve(ctx)
+	if err != nil {
+		return &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "resolving the storage endpoint", Err: err}
+	}
+	in.Network, in.Hosts = j.name(), hosts
+	return r.makeNetwork(ctx, j, in.Deadline)
+}
+
+// makeNetwork makes a run's own network, in a subnet that is free.
+func (r *Runtime) makeNetwork(ctx context.Context, j *job, deadline time.Time) *sandbox.Error {
+	args := append([]string{"network", "create", "--driver", "bridge"}, labels(j.spec.Label, deadline)...)
+	if r.config.Engine == Podman {
+		args = append(args, "--disable-dns")
+	}
+	var err error
+	for range overlaps {
+		free := subnet(r.config.StoragePool, rand.Uint32())
+		if err = r.must(ctx, j.host, append(args, "--subnet", free.String(), j.name())...); err == nil {
+			return nil
+		}
+		if ctx.Err() != nil || !isOverlap(err) {
+			break
+		}
+	}
+	fault := r.networkFault(ctx, err)
+	if left := r.removeNetwork(ctx, j.host, j.name()); left != nil {
+		fault.Err = errors.Join(fault.Err, left)
+	}
+	return fault
+}
+
+func isOverlap(err error) bool {
+	said := err.Error()
+	return strings.Contains(said, "overlaps") || strings.Contains(said, "already used on the host") ||
+		strings.Contains(said, "subnet") && strings.Contains(said, "already")
+}
+
+func (r *Runtime) networkFault(ctx context.Context, err error) *sandbox.Error {
+	if ctx.Err() != nil {
+		return &sandbox.Error{Kind: sandbox.Cancelled, Err: context.Cause(ctx)}
+	}
+	fault := &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "making the run's network", Err: err, Hint: docs}
+	var call *callError
+	if errors.As(err, &call) {
+		fault.Stderr, fault.Err = tidy(call.exit.Stderr), nil
+		r.recognise(fault, engineFailed)
+	}
+	if isOverlap(err) {
+		fault.Hint = "set [worker.sandbox.oci] storage_pool to a network that this host does not use"
+	}
+	return fault
+}
+
+// leave removes a run's own network, once its container is gone.
+func (r *Runtime) leave(ctx context.Context, j *job, in Instance) error {
+	if in.Network != j.name() {
+		return nil
+	}
+	return r.removeNetwork(ctx, j.host, j.name())
+}
+
+// removeNetwork removes a network by its name or id, under a context of its
+// own. That there is none is no error.
+func (r *Runtime) removeNetwork(ctx context.Context, h *host, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.removal)
+	defer cancel()
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := r.must(ctx, h, "network", "rm", name)
+		if err == nil || strings.Contains(err.Error(), "not found") || strings.Contains(err.Error(), "No such network") {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the network %s may be left, for a sweep to remove: %w", name, err)
+		case <-again.C:
+		}
+	}
+}
+
+// resolve asks this host where the storage is, so that the sandbox need not.
+func (r *Runtime) resolve(ctx context.Context) ([]string, error) {
+	var hosts []string
+	for _, e := range r.endpoints {
+		if _, err := netip.ParseAddr(e.host); err == nil {
+			continue
+		}
+		addresses, err := e.addresses(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range addresses {
+			hosts = append(hosts, e.host+":"+a.String())
+		}
+	}
+	return hosts, nil
+}
+
+// refuse is what an engine can't do for a run, whatever is tried.
+func (r *Runtime) refuse(h *host, spec sandbox.RunSpec) *sandbox.Error {
+	refused := &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeNotRootless}
+	switch {
+	case r.config.Transport == Storage && h.rootless && !spec.Network:
+		refused.Detail = "a rootless engine has no network that reaches the storage and nothing else"
+		refused.Hint = `set [worker.sandbox.oci] transport = "mount", or use the rootful engine`
+	case r.config.Transport == Mount && r.config.Engine == Docker && (h.rootless || !root()):
+		refused.Detail = "docker can't be given a run directory that its sandbox may write to and this worker may read"
+		refused.Hint = `set [worker.sandbox.oci] transport = "storage" or engine = "podman", or run the worker as root beside a rootful daemon`
+	default:
+		return nil
+	}
+	return refused
+}
+
+// Endpoints are where the storage listens, for Firewall: the addresses that a
+// sandbox without network is given, as this host resolves them now.
+func Endpoints(ctx context.Context, urls []string) ([]netip.AddrPort, error) {
+	endpoints, err := parseEndpoints(urls)
+	if err != nil {
+		return nil, err
+	}
+	var list []netip.AddrPort
+	for _, e := range endpoints {
+		addresses, err := e.addresses(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range addresses {
+			list = append(list, netip.AddrPortFrom(a, e.port))
+		}
+	}
+	return list, nil
+}
+
+// addresses are the IPv4 addresses of an endpoint.
+func (e endpoint) addresses(ctx context.Context) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(e.host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", e.host)
+	for i := range found {
+		found[i] = found[i].Unmap()
+	}
+	return found, err
+}

@@ -1,0 +1,141 @@
+package oci
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/fail"
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/wire"
+)
+
+// parcel is a run's bundle on either way to its container.
+type parcel interface {
+	bundle.Carrier
+	// mount is the directory to bind at /bundle, or empty.
+	mount() string
+	// Result reads what the agent left, once its container is gone.
+	Result(ctx context.Context) (*wire.Result, []byte, error)
+	// full says whether there is no space for the result.
+	full() bool
+	// Close removes the bundle, under a context of its own.
+	Close(ctx context.Context) error
+}
+
+// pack makes a run's bundle.
+func (r *Runtime) pack(ctx context.Context, j *job) (parcel, *sandbox.Error) {
+	request := bundle.Request{
+		Manifest: j.manifest, Artifact: j.spec.Bundle.Artifact, Inside: bundleDir,
+		Deadline: j.clock.Deadline(), Start: j.spec.StartTimeout,
+	}
+	if r.config.Engine == Docker {
+		// The sandboxes' uid is one for all of docker's containers, so that the
+		// bound would count the processes of all.
+		limited := *j.manifest
+		limited.Limits.Processes = 0
+		request.Manifest = &limited
+	}
+	if r.config.Transport == Storage {
+		remote, err := r.config.Hop.Create(ctx, request)
+		if err != nil {
+			return nil, fail.Of(err)
+		}
+		return remoteParcel{remote}, nil
+	}
+	dir, err := r.store.Create(ctx, request)
+	if err != nil {
+		return nil, fail.Of(err)
+	}
+	p := &dirParcel{Dir: dir, runtime: r, job: j}
+	if err := p.handOver(); err != nil {
+		return nil, fail.Left(&sandbox.Error{
+			Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "handing the run directory over", Err: err,
+		}, dir.Close())
+	}
+	return p, nil
+}
+
+type remoteParcel struct{ *bundle.Remote }
+
+func (remoteParcel) mount() string { return "" }
+func (remoteParcel) full() bool    { return false }
+
+// dirParcel is a run directory, which belongs to the sandbox's uid while the
+// run lasts.
+type dirParcel struct {
+	*bundle.Dir
+	runtime   *Runtime
+	job       *job
+	reclaimed bool
+}
+
+func (p *dirParcel) mount() string { return p.Work() }
+func (p *dirParcel) full() bool    { return p.Full() }
+
+// handOver lets the sandbox's uid have the work directory. Podman does that
+// itself, with the uid that it picks; it has to be seen from here all the
+// same whether the manifest is still there.
+func (p *dirParcel) handOver() error {
+	if p.job.host.rootless {
+		return os.Chmod(p.Work(), 0o711)
+	}
+	if p.runtime.config.Engine == Podman {
+		return nil
+	}
+	uid := UID + p.job.host.remap
+	root, err := os.OpenRoot(p.Work())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return root.Lchown(name, uid, uid)
+	})
+}
+
+// Result reads the result once what is in the directory is this user's again.
+func (p *dirParcel) Result(ctx context.Context) (*wire.Result, []byte, error) {
+	if err := p.reclaim(ctx); err != nil {
+		return nil, nil, err
+	}
+	return p.Dir.Result()
+}
+
+// Close removes the directory.
+func (p *dirParcel) Close(ctx context.Context) error {
+	if err := p.reclaim(ctx); err != nil {
+		return fmt.Errorf("%w (and %w)", err, p.Dir.Close())
+	}
+	return p.Dir.Close()
+}
+
+// reclaim gives back what a rootless engine gave to a uid of its range, whose
+// files this process can't read or remove.
+func (p *dirParcel) reclaim(ctx context.Context) error {
+	if !p.job.host.rootless || p.reclaimed {
+		return nil
+	}
+	p.reclaimed = true
+	return p.runtime.reclaim(ctx, p.job.host, p.Work())
+}
+
+// reclaim makes this user the owner of a tree again. In podman's own user
+// namespace this user is root.
+func (r *Runtime) reclaim(ctx context.Context, h *host, dir string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+	defer cancel()
+	exit, err := r.engine.call(ctx, h.path, "unshare", "chown", "-hR", "0:0", dir)
+	switch {
+	case err != nil:
+		return fmt.Errorf("taking %s back: %w", dir, err)
+	case exit.Status != 0:
+		return fmt.Errorf("taking %s back: %s exited %d: %s", dir, r.config.Engine, exit.Status, tidy(exit.Stderr))
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package oci
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/process"
+)
+
+// removalTime bounds the removal of one container or network, which goes on
+// after the run's context has ended.
+const removalTime = 15 * time.Second
+
+// remove kills and removes a container by its name or id, with what the image
+// called its volumes. That there is none is no error.
+func (r *Runtime) remove(ctx context.Context, h *host, name string) error {
+	args := []string{"rm", "-f", "-v"}
+	if r.config.Engine == Podman {
+		// Or it is asked to stop first, and waited for.
+		args = append(args, "-t", "0", "-i")
+	}
+	return r.must(ctx, h, append(args, name)...)
+}
+
+// must is a short call whose only answer is its status.
+func (r *Runtime) must(ctx context.Context, h *host, args ...string) error {
+	exit, err := r.engine.call(ctx, h.path, args...)
+	return r.callError(exit, err, args)
+}
+
+func (r *Runtime) callError(exit process.Exit, err error, args []string) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s %s: %w", r.config.Engine, args[0], err)
+	case exit.Status != 0:
+		return &callError{engine: r.config.Engine, verb: args[0], exit: exit}
+	}
+	return nil
+}
+
+// callError is a short call that the engine refused.
+type callError struct {
+	engine, verb string
+	exit         process.Exit
+}
+
+func (e *callError) Error() string {
+	return fmt.Sprintf("%s %s exited %d: %s", e.engine, e.verb, e.exit.Status, strings.Join(strings.Fields(tidy(e.exit.Stderr)), " "))
+}
+
+// vanish removes a run's container, whatever became of it, and looks that it
+// is gone. It has a context of its own.
+func (r *Runtime) vanish(ctx context.Context, j *job) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.removal)
+	defer cancel()
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for {
+		found, err := r.find(ctx, j)
+		if err == nil && !found {
+			return nil
+		}
+		if err == nil {
+			err = r.remove(ctx, j.host, j.name())
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the container %s may be left, for a sweep to remove: %w", j.name(), err)
+		case <-again.C:
+		}
+	}
+}
+
+// find says whether a run's container exists, running or not. The filter is a
+// regular expression over a name that docker begins with a slash.
+func (r *Runtime) find(ctx context.Context, j *job) (bool, error) {
+	return r.listed(ctx, j, "ps", "-a")
+}
+
+// running says whether a run's container runs.
+func (r *Runtime) running(j *job) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	found, err := r.listed(ctx, j, "ps")
+	return err == nil && found
+}
+
+func (r *Runtime) listed(ctx context.Context, j *job, args ...string) (bool, error) {
+	args = append(args, "-q", "--filter", "name=^/?"+regexp.QuoteMeta(j.name())+"$")
+	exit, err := r.engine.call(ctx, j.host.path, args...)
+	return strings.TrimSpace(exit.Stdout) != "", r.callError(exit, err, args)
+}
