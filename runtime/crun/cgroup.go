@@ -138,7 +138,11 @@ func (g group) makeV1(name string, l limits) error {
 			return err
 		}
 		// Two controllers may be mounted together.
-		if err := os.Mkdir(dir, 0o755); err != nil && !(errors.Is(err, fs.ErrExist) && slices.Contains(made, dir)) {
+		err := os.Mkdir(dir, 0o755)
+		if errors.Is(err, fs.ErrExist) && slices.Contains(made, dir) {
+			err = nil
+		}
+		if err != nil {
 			return err
 		}
 		made = append(made, dir)

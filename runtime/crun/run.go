@@ -246,7 +246,8 @@ func (e engine) broken(dir *bundle.Dir, exit process.Exit, oomKilled, known bool
 	case oomKilled:
 		fault.Code = sandbox.CodeOOMKilled
 		fault.Hint = "raise memory_limit_mb if this scanner needs more"
-	case !known && fault.Signal == "SIGKILL":
+	case !known:
+		// Such as when runc could not start it, and took the cgroup away.
 		fault.Detail += "; whether memory ran out is not known"
 	}
 	return fault

@@ -111,7 +111,7 @@ func TestTheEndOfARunIsReadFromItsStatus(t *testing.T) {
 		says       string
 	}{
 		{"0 without a result", "exit 0", sandbox.ResultInvalid, sandbox.CodeNoResult, "", "no result came back"},
-		{"a program that can't start it", "echo oops >&2; exit 1", sandbox.Crashed, sandbox.CodeNoResult, "", `runc exited 1 and no result came back: "oops"`},
+		{"a program that can't start it", "echo oops >&2; exit 1", sandbox.Crashed, sandbox.CodeNoResult, "", "oops"},
 		{"the agent's own status", "exit 66", sandbox.Crashed, sandbox.CodeNoResult, "", "the result could not be stored"},
 		{"killed inside", "exit 137", sandbox.Crashed, sandbox.CodeNoResult, "SIGKILL", "the agent was killed by SIGKILL"},
 		{"a crash", "exit 139", sandbox.Crashed, sandbox.CodeNoResult, "SIGSEGV", "SIGSEGV"},
@@ -126,9 +126,12 @@ func TestTheEndOfARunIsReadFromItsStatus(t *testing.T) {
 		{"a link to the manifest", "ln $work/manifest.json $work/out.tar", sandbox.ResultInvalid, sandbox.CodeForged, "", "2 names"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			r, _ := stubbed(t, stub{run: c.body})
+			r, log := stubbed(t, stub{run: c.body})
 			_, err := r.Run(t.Context(), scan("true"))
 			e := asFault(t, err)
+			if lines := logged(t, log); len(lines) != 1 {
+				t.Errorf("a run that ended by itself takes one call of the program: %q", lines)
+			}
 			if e.Kind != c.kind || e.Code != c.code || e.Signal != c.signal || e.OOMKilled || !strings.Contains(e.Error(), c.says) {
 				t.Errorf("got %v (signal %q), want %s (%s) about %q", e, e.Signal, c.kind, c.code, c.says)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -108,7 +109,7 @@ func digestFile(ctx context.Context, root *os.Root, name string) (digest string,
 		}
 		n, err := io.CopyN(sum, f, 16<<20)
 		size += n
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return hex.EncodeToString(sum.Sum(nil)), size, nil
 		}
 		if err != nil {
