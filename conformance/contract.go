@@ -207,6 +207,7 @@ func concurrentRuns(t *T) {
 	for i := range many {
 		word := fmt.Sprintf("run-%d", i)
 		spec := t.HostileSpec("cat", "who")
+		spec.StartTimeout *= many / 2 // each is as slow as there are others
 		spec.Bundle.Entries = []wire.Entry{inline("who", wire.File, []byte(word))}
 		wg.Go(func() {
 			out, err := t.Run(spec)

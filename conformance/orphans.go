@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -102,42 +103,55 @@ func (w *worker) ended() bool {
 // step is a moment at which a worker is killed.
 type step struct {
 	name string
-	// verb and args are what the worker runs.
+	// verb and args are what the worker runs; the first argument is the mark by
+	// which its processes are told from those of workers killed before.
 	verb string
 	args []string
 	// reached waits for the moment, bounded; false says that it never came.
-	reached func(*worker) bool
+	reached func(w *worker, mark string) bool
+}
+
+// marked counts the processes of one worker's scanner.
+func (s *Session) marked(mark string) int {
+	n := 0
+	for _, cmdline := range s.alive() {
+		if strings.Contains(cmdline+" ", " "+mark+" ") {
+			n++
+		}
+	}
+	return n
 }
 
 // steps are the moments that can be told from outside, and a grid over the
 // length of a run for those that can't.
 func (t *T) steps(length time.Duration) []step {
-	seen := func(w *worker) bool {
-		return t.s.within(2*t.s.options.Bounds.Start, func() bool { return len(t.s.alive()) > 0 || w.ended() })
+	patience := 2 * t.s.options.Bounds.Start
+	atLeast := func(n int) func(*worker, string) bool {
+		return func(w *worker, mark string) bool {
+			return t.s.within(patience, func() bool { return t.s.marked(mark) >= n || w.ended() })
+		}
 	}
-	gone := func(after time.Duration) func(*worker) bool {
-		return func(w *worker) bool {
-			if !seen(w) {
+	gone := func(after time.Duration) func(*worker, string) bool {
+		return func(w *worker, mark string) bool {
+			if !atLeast(1)(w, mark) {
 				return false
 			}
-			ok := t.s.within(2*t.s.options.Bounds.Start, func() bool { return len(t.s.alive()) == 0 || w.ended() })
+			ok := t.s.within(patience, func() bool { return t.s.marked(mark) == 0 || w.ended() })
 			<-time.After(after)
 			return ok
 		}
 	}
 	list := []step{
-		{"the scanner runs", "daemon-and-hang", []string{t.s.token}, seen},
-		{"the scanner has left daemons and hangs", "daemon-and-hang", []string{t.s.token}, func(w *worker) bool {
-			return t.s.within(2*t.s.options.Bounds.Start, func() bool { return len(t.s.alive()) >= 4 || w.ended() })
-		}},
-		{"the scanner has just ended", "hold", []string{"held", "200ms"}, gone(0)},
-		{"the result is written", "hold", []string{"held", "200ms"}, gone(25 * time.Millisecond)},
-		{"the instance is removed", "hold", []string{"held", "200ms"}, gone(80 * time.Millisecond)},
+		{"the scanner runs", "daemon-and-hang", nil, atLeast(1)},
+		{"the scanner has left daemons and hangs", "daemon-and-hang", nil, atLeast(4)},
+		{"the scanner has just ended", "hold", []string{"200ms"}, gone(0)},
+		{"the result is written", "hold", []string{"200ms"}, gone(length / 20)},
+		{"the instance is removed", "hold", []string{"200ms"}, gone(length / 8)},
 	}
 	const grid = 8
 	for i := range grid {
 		after := length * time.Duration(i) / grid
-		list = append(list, step{fmt.Sprintf("%d%% of a run's length", 100*i/grid), "hold", []string{"held", "20ms"}, func(*worker) bool {
+		list = append(list, step{fmt.Sprintf("%d%% of a run's length", 100*i/grid), "hold", []string{"20ms"}, func(*worker, string) bool {
 			<-time.After(after)
 			return true
 		}})
@@ -187,14 +201,19 @@ func killedAtEveryStep(t *T) {
 	}
 	length := time.Since(started)
 	union := map[string]int{}
+	known := maps.Clone(before)
 	kills := 0
-	for _, s := range t.steps(length) {
-		w := t.startWorker(t.workerRun("killed", s.verb, s.args...))
-		reached := s.reached(w)
-		running := len(t.s.alive())
+	for i, s := range t.steps(length) {
+		mark := fmt.Sprintf("step-%d", i)
+		w := t.startWorker(t.workerRun("killed", s.verb, append([]string{mark}, s.args...)...))
+		reached := s.reached(w, mark)
+		running := t.s.marked(mark)
 		killed := w.kill()
-		left := t.fresh(before)
+		left := t.fresh(known)
 		t.noteKill(s, reached, killed, running, left, w)
+		for _, line := range left {
+			known[line] = true
+		}
 		if !killed {
 			continue
 		}

@@ -51,10 +51,11 @@ program() { # NAME
 }
 
 # mountpoints makes what a read-only root can't be given later.
-mountpoints() { # DIR
+mountpoints() { # DIR BASE
   mkdir -p "$1/bundle" "$1/proc" "$1/dev" "$1/etc" "$1/usr/bin" "$1/usr/local/bin" "$1/work"
   chmod 1777 "$1/work"
-  ln -s work/tmp "$1/tmp"
+  # Another base has a /tmp of its own, which no copy can turn into a link.
+  [ "$2" != scratch ] || ln -s work/tmp "$1/tmp"
 }
 
 # libraries makes a tree of a program and what it is linked with. The agent and
@@ -70,7 +71,11 @@ context() { # NAME
   dir=$out/context/$1
   rm -rf "$dir"
   mkdir -p "$dir"
-  mountpoints "$dir/mountpoints"
+  case $1 in
+    guarddog) mountpoints "$dir/mountpoints" other ;;
+    worker) mountpoints "$dir/mountpoints" "${WORKER_BASE:-scratch}" ;;
+    *) mountpoints "$dir/mountpoints" scratch ;;
+  esac
   install -m 755 "$bin/batlehub-sandbox-linux-$arch" "$dir/batlehub-sandbox"
   case $1 in
     agent) ;;

@@ -32,6 +32,8 @@ if [ "${1-}" = engines ]; then
   need iptables iptables
   need ip iproute2
   need strace strace
+  need yara yara
+  need clamscan clamav
   # A docker daemon that answers may be another package's; it is left alone.
   if ! docker version >/dev/null 2>&1; then need dockerd docker.io; fi
   # Podman's network programs stand outside PATH.

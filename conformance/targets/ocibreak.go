@@ -19,7 +19,7 @@ var (
 	ociDefaultNet   = argvEdit{[]string{"--network", "*"}, nil}
 	ociNoNewPrivs   = argvEdit{[]string{"--security-opt", "no-new-privileges"}, nil}
 	ociUnconfined   = argvEdit{[]string{"--cap-drop", "ALL"}, []string{"--cap-drop", "ALL", "--security-opt", "seccomp=unconfined"}}
-	ociAllCaps      = argvEdit{[]string{"--cap-drop", "ALL"}, []string{"--cap-add", "ALL"}}
+	ociSomeCaps     = argvEdit{[]string{"--cap-drop", "ALL"}, []string{"--cap-drop", "ALL", "--cap-add", "DAC_OVERRIDE", "--cap-add", "NET_RAW"}}
 	ociHostPIDs     = argvEdit{[]string{"--cap-drop", "ALL"}, []string{"--cap-drop", "ALL", "--pid", "host"}}
 	ociHostIPC      = argvEdit{[]string{"--ipc", "none"}, []string{"--ipc", "host"}}
 	ociHostName     = argvEdit{[]string{"--hostname", "*"}, []string{"--uts", "host"}}
@@ -27,13 +27,13 @@ var (
 	ociNoMemory     = []argvEdit{{[]string{"--memory", "*"}, nil}, {[]string{"--memory-swap", "*"}, nil}}
 	ociNoPIDs       = argvEdit{[]string{"--pids-limit", "*"}, []string{"--pids-limit", "8192"}}
 	// A root without capabilities could not read what belongs to the sandbox.
-	ociAsRoot = []argvEdit{{[]string{"--user", "*"}, []string{"--user", "0:0"}}, ociAllCaps}
+	ociAsRoot = []argvEdit{{[]string{"--user", "*"}, []string{"--user", "0:0"}}, ociSomeCaps}
 )
 
 // broken makes a runtime and a room in which one assertion must fail.
 func (b *ociBase) broken(ctx context.Context, s conformance.Setup, id assertion) (sandbox.Runtime, sandbox.Room, error) {
 	var how breakage
-	commands := []string(nil)
+	var commands []string
 	switch id {
 	case wire.AssertResult:
 		how.noAgent = true
@@ -80,7 +80,7 @@ func (b *ociBase) broken(ctx context.Context, s conformance.Setup, id assertion)
 // them.
 func (b *ociBase) smuggled() []conformance.Smuggled {
 	lines := [][]string{
-		{"--network", "host"}, {"--network", "bridge"}, {"--privileged"}, {"--user", "0:0"}, {"--user", "0:0", "--cap-add", "ALL"}, {"--read-only=false"},
+		{"--network", "host"}, {"--network", "bridge"}, {"--privileged"}, {"--user", "0:0"}, {"--user", "0:0", "--cap-add", "DAC_OVERRIDE"}, {"--read-only=false"},
 		{"--pid", "host"}, {"-e", "AWS_SECRET_ACCESS_KEY=x"}, {"--env", "DATABASE_URL=x"}, {"--security-opt", "seccomp=unconfined"},
 		{"--memory", "8g", "--memory-swap", "8g"}, {"--tmpfs", "/work:rw,suid,dev,exec"}, {"--tmpfs", "/usr/bin:rw"},
 	}

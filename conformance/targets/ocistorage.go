@@ -89,7 +89,7 @@ func (s *ociStorage) version(ctx context.Context) string {
 // keys lists this session's bundles.
 func (s *ociStorage) keys(ctx context.Context, setup conformance.Setup) ([]string, error) {
 	var list []string
-	for o, err := range s.store.Backend.List(ctx, s.store.Prefix) {
+	for o, err := range s.store.List(ctx, s.store.Prefix) {
 		if err != nil {
 			return nil, err
 		}

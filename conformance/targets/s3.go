@@ -103,7 +103,7 @@ func (s *s3Server) start(kind, binary string) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
-	log, err := os.Create(filepath.Join(s.dir, "log"))
+	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -13,15 +13,11 @@ import (
 func Output(r *wire.Result, stdout []byte) (sandbox.RunOutput, *sandbox.Error) {
 	out := sandbox.RunOutput{Status: r.Status, Stdout: stdout, StderrTail: r.StderrTail, Result: *r}
 	switch r.Ending {
-	case wire.EndExited, wire.EndRefused:
+	case wire.EndRefused:
 		return out, nil
-	case wire.EndSignaled:
+	case wire.EndExited, wire.EndSignaled:
 		if r.OOMKilled {
-			return out, &sandbox.Error{
-				Kind: sandbox.Crashed, Code: sandbox.CodeOOMKilled, OOMKilled: true, Signal: r.Signal,
-				Detail: "the scanner was killed for want of memory",
-				Hint:   "raise memory_limit_mb if this scanner needs more",
-			}
+			return out, outOfMemory(r)
 		}
 		return out, nil
 	case wire.EndTimedOut:
@@ -38,6 +34,21 @@ func Output(r *wire.Result, stdout []byte) (sandbox.RunOutput, *sandbox.Error) {
 	return out, &sandbox.Error{Kind: sandbox.ResultInvalid, Detail: fmt.Sprintf("a run can't end as %q", r.Ending)}
 }
 
+// outOfMemory is a run of which the kernel killed a process for want of memory.
+// It may not have been the scanner itself, which then went on without an answer
+// of that process's: what it printed can't be told from the whole.
+func outOfMemory(r *wire.Result) *sandbox.Error {
+	killed := "the scanner"
+	if r.Ending == wire.EndExited {
+		killed = "a process of the scanner's"
+	}
+	return &sandbox.Error{
+		Kind: sandbox.Crashed, Code: sandbox.CodeOOMKilled, OOMKilled: true, Signal: r.Signal,
+		Detail: killed + " was killed for want of memory",
+		Hint:   "raise memory_limit_mb if this scanner needs more",
+	}
+}
+
 // failure is what the agent could not do, in the port's terms.
 func failure(f *wire.Failure) *sandbox.Error {
 	e := &sandbox.Error{
@@ -49,7 +60,7 @@ func failure(f *wire.Failure) *sandbox.Error {
 		return versionError(errors.New(f.Detail))
 	case f.Code == wire.CodeNoSpace:
 		e.Code = sandbox.CodeNoSpace
-		e.Hint = "free space where run directories are made"
+		e.Hint = "the work directory is full: free space where run directories are made or, where it is a tmpfs, raise max_extracted_mb"
 	case f.Code == wire.CodeNetworkOpen:
 		e.Code = sandbox.CodeNetworkOpen
 		e.Hint = "the run was to have no network; the scanner was not started"

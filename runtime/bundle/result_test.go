@@ -199,6 +199,8 @@ func failed(stage wire.Stage, code, detail string) *wire.Result {
 func TestEveryEndingIsAnAnswerOrAnError(t *testing.T) {
 	killed := resultOf(wire.EndSignaled)
 	killed.OOMKilled = true
+	starved := resultOf(wire.EndExited)
+	starved.OOMKilled = true
 	for _, c := range []struct {
 		name   string
 		result *wire.Result
@@ -208,6 +210,7 @@ func TestEveryEndingIsAnAnswerOrAnError(t *testing.T) {
 		{"exited", resultOf(wire.EndExited), "", ""},
 		{"refused", resultOf(wire.EndRefused), "", ""},
 		{"signaled", resultOf(wire.EndSignaled), "", ""},
+		{"a child killed for want of memory", starved, sandbox.Crashed, sandbox.CodeOOMKilled},
 		{"killed for want of memory", killed, sandbox.Crashed, sandbox.CodeOOMKilled},
 		{"timed out", resultOf(wire.EndTimedOut), sandbox.RunTimeout, ""},
 		{"printed too much", resultOf(wire.EndStdoutCap), sandbox.ResultInvalid, sandbox.CodeStdoutCap},

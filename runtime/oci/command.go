@@ -50,8 +50,10 @@ func emptied(name string) bool {
 }
 
 const (
-	// callTime bounds one short call of the engine.
-	callTime = 20 * time.Second
+	// callTime bounds one short call of the engine. Podman 4.3 can lock itself
+	// up: `run --userns auto` and `ps` take the storage's locks in two orders,
+	// and wait for each other, and all others with them, until one is killed.
+	callTime = 15 * time.Second
 	// callHead is how much of an answer is read.
 	callHead = 16 << 20
 )

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"os"
 	"os/exec"
@@ -79,7 +80,10 @@ func (l *live) with(change ...func(*Config)) *Runtime {
 func (l *live) say(args ...string) string {
 	l.t.Helper()
 	var stderr bytes.Buffer
-	cmd := exec.Command(l.engine, args...)
+	// See callTime.
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, l.engine, args...)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -50,22 +50,15 @@ func diskFill(r *attempt.Report, args []string) {
 	block := fill(1<<20, 'x')
 	written := 0
 	for i := 0; written < limit && r.Errno == ""; i++ {
-		f, err := os.Create(fmt.Sprintf("fill-%d", i))
+		f, err := os.OpenFile(fmt.Sprintf("fill-%d", i), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		for n := 0; err == nil && n < 8 && written < limit; n++ {
 			if _, err = f.Write(block); err == nil {
 				written++
 			}
 		}
-		r.Errno = errnoName(unwrapped(err))
+		r.Errno = errnoName(err)
 		_ = f.Close()
 	}
 	r.Values = map[string][]string{"MiB": {itoa(written)}}
 	r.Achieved, r.Detail = written >= limit, fmt.Sprintf("wrote %d MiB", written)
-}
-
-func unwrapped(err error) error {
-	if e, ok := err.(*os.PathError); ok {
-		return e.Err
-	}
-	return err
 }

@@ -3,11 +3,13 @@ package testkit
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"crypto/rand"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // ToolPackage is the program that images of tests hold as /usr/bin/tool.
@@ -42,7 +44,10 @@ func Image(t testing.TB, engine string, env []string, files map[string]ImageFile
 	t.Helper()
 	name := "localhost/batlehub-sandbox-test:" + strings.ToLower(rand.Text()[:12])
 	run := func(stdin []byte, args ...string) {
-		cmd := exec.Command(engine, args...)
+		// An engine that waits for itself is no reason to wait for it.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, engine, args...)
 		cmd.Stdin, cmd.Env = bytes.NewReader(stdin), env
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s %s: %v\n%s", engine, args[0], err, out)

@@ -1,0 +1,170 @@
+package oci
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/testkit"
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/runtime/storage/s3"
+	"github.com/batleforc/batlehub-sandbox/wire"
+)
+
+// bucket is a real S3 server on an address that containers reach, with one
+// bucket.
+func bucket(t *testing.T) (*s3.Backend, netip.AddrPort) {
+	t.Helper()
+	out, err := exec.Command("sh", "../../scripts/tool.sh", "versitygw").Output()
+	if err != nil {
+		t.Skipf("not run: there is no versitygw here: %v", err)
+	}
+	// The address of a listener that is closed again is free.
+	l := listener(t)[0]
+	free, err := net.Listen("tcp", netip.AddrPortFrom(l.Addr(), 0).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	dir := testkit.Dir(t)
+	if err := os.Mkdir(filepath.Join(dir, "bundles"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(strings.TrimSpace(string(out)), "--port", address, "posix", dir)
+	cmd.Env = []string{"ROOT_ACCESS_KEY=key", "ROOT_SECRET_KEY=secret-of-no-value", "HOME=" + dir}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	backend, err := s3.New(s3.Config{
+		Endpoint: "http://" + address, Bucket: "bundles", AccessKey: "key", SecretKey: "secret-of-no-value", PathStyle: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := func() bool {
+		c, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}
+	if !testkit.Eventually(20*time.Second, up) {
+		t.Fatal("the server did not come up")
+	}
+	return backend, netip.MustParseAddrPort(address)
+}
+
+// stored is a live runtime with the storage transport, in a pool of its own.
+func stored(l *live, change ...func(*Config)) (r *Runtime, server netip.AddrPort, pool netip.Prefix) {
+	l.t.Helper()
+	backend, server := bucket(l.t)
+	l.t.Cleanup(func() {
+		for o, err := range backend.List(context.Background(), "") {
+			l.t.Errorf("a key is left: %s, %v", o.Key, err)
+		}
+		_ = backend.Close()
+	})
+	hop := bundle.NewHop(bundle.HopConfig{Runtime: Name, Leaf: backend})
+	l.t.Cleanup(func() {
+		if err := hop.Close(); err != nil {
+			l.t.Error(err)
+		}
+	})
+	pool = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 214, byte(rand.UintN(256)), 0}), 24)
+	config := func(c *Config) {
+		c.Transport, c.Hop, c.StoragePool, c.StorageEndpoints = Storage, hop, pool, []string{"http://" + server.String()}
+	}
+	return l.with(append([]func(*Config){config}, change...)...), server, pool
+}
+
+// firewall installs the ruleset under a name of the test's own.
+func firewall(t *testing.T, pool netip.Prefix, endpoints ...netip.AddrPort) {
+	t.Helper()
+	ruleset, err := Firewall(pool, endpoints)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := "batlehub_test_" + strings.ReplaceAll(strings.TrimSuffix(pool.String(), "/24"), ".", "_")
+	cmd := exec.Command("nft", "-f", "-")
+	cmd.Stdin = strings.NewReader(strings.ReplaceAll(ruleset, FirewallTable, table))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Skipf("not run: nft can't change this host's rules: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("nft", "delete", "table", "inet", table).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+func TestARunWithoutNetworkReachesTheStorageAndNothingElse(t *testing.T) {
+	eachEngine(t, func(t *testing.T, l *live) {
+		canary := listener(t)
+		r, server, pool := stored(l, func(c *Config) { c.Canaries = canary })
+		firewall(t, pool, server)
+		spec := l.spec("dial", server.String(), canary[0].String())
+		spec.Bundle.Entries = []wire.Entry{{Path: wire.MustRelPath("pkg"), Kind: wire.Archive, URL: wire.ArtifactURL}}
+		spec.Bundle.Artifact = bundle.BytesArtifact(tarOf(t, "hello", "world"))
+		out, err := r.Run(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := server.String() + " true\n" + canary[0].String() + " false\n"
+		if string(out.Stdout) != want || out.Result.Extraction.Files != 1 {
+			t.Errorf("got %q, %+v, want %q", out.Stdout, out.Result.Extraction, want)
+		}
+		spec = l.spec("resolve", "example.com", "localhost")
+		spec.Label.Attempt = 2
+		if out, err = r.Run(t.Context(), spec); err != nil || !strings.Contains(string(out.Stdout), "example.com false") {
+			t.Errorf("got %q, %v", out.Stdout, err)
+		}
+		if err := r.CloseJob(t.Context(), l.worker, spec.Label.Job); err != nil {
+			t.Error(err)
+		}
+		report, err := r.Probe(t.Context(), sandbox.Room{Scanner: "tool", Commands: []string{"tool"}})
+		if err != nil || report.Err() != nil {
+			t.Errorf("the probe: %v, %v, %s", report.Err(), err, report.Hint)
+		}
+	})
+}
+
+func TestWithoutTheFirewallTheProbeNamesTheCommandThatInstallsIt(t *testing.T) {
+	eachEngine(t, func(t *testing.T, l *live) {
+		r, _, _ := stored(l, func(c *Config) { c.Canaries = listener(t) })
+		report, err := r.Probe(t.Context(), sandbox.Room{Scanner: "tool", Commands: []string{"tool"}})
+		if v, failed := report.Failed(); err != nil || !failed || v.ID != wire.AssertNetwork || !strings.Contains(report.Hint, "sandboxctl network") {
+			t.Errorf("got %+v, %q, %v", v, report.Hint, err)
+		}
+	})
+}
+
+func TestACancelledRunLeavesNoNetworkAndNoKey(t *testing.T) {
+	eachEngine(t, func(t *testing.T, l *live) {
+		r, server, pool := stored(l)
+		firewall(t, pool, server)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		spec := l.spec("sleep")
+		go func() {
+			l.seen(ContainerName(spec.Label))
+			cancel()
+		}()
+		if _, err := r.Run(ctx, spec); sandbox.KindOf(err) != sandbox.Cancelled {
+			t.Errorf("got %v, want cancelled", err)
+		}
+		l.gone(ContainerName(spec.Label))
+	})
+}
