@@ -489,6 +489,38 @@ func TestWhatAKilledWorkerLeavesIsSwept(t *testing.T) {
 	}
 }
 
+// The moments differ from one host to the other, and what holds is the same
+// for all of them.
+func TestWheneverAWorkerIsKilledASweepLeavesNothing(t *testing.T) {
+	r := live(t, "runc", nil)
+	for i := range 10 {
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Args = []string{"worker", r.config.Program, r.config.Rooms, r.config.StateDir, r.config.CgroupParent}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Duration(i) * 40 * time.Millisecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+	}
+	if _, err := r.Sweep(t.Context(), sandbox.SweepPolicy{Worker: "killed"}); err != nil {
+		t.Error(err)
+	}
+	// A directory that says not yet whose it is is left for a minute.
+	young, err := filepath.Glob(filepath.Join(r.bundlesDir(Runc), "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range young {
+		if _, err := os.Stat(filepath.Join(dir, "owner.json")); err != nil {
+			remove(t, dir)
+		}
+	}
+	nothingInState(t, r)
+}
+
 func TestAScannersOwnProfileIsRecordedAndThenHolds(t *testing.T) {
 	if _, err := exec.LookPath("strace"); err != nil {
 		t.Skip("not run: there is no strace here")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -458,4 +459,32 @@ func TestAConfigurationThatSaysNothingHasTheDefaults(t *testing.T) {
 	if limits.MemoryMB != 2048 || limits.Processes != 256 {
 		t.Errorf("the limits are %+v", limits)
 	}
+}
+
+func TestManyRunsLeaveNoDescriptorAndNoGoroutine(t *testing.T) {
+	r, _ := stubbed(t, stub{})
+	count := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	run := func() {
+		if _, err := r.Run(t.Context(), scan("true")); sandbox.KindOf(err) != sandbox.ResultInvalid {
+			t.Fatalf("got %v", err)
+		}
+	}
+	run()
+	descriptors, goroutines := count(), runtime.NumGoroutine()
+	for range 30 {
+		run()
+	}
+	if !testkit.Eventually(5*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines }) {
+		t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), goroutines)
+	}
+	if n := count(); n > descriptors {
+		t.Errorf("%d descriptors, %d before", n, descriptors)
+	}
+	nothingInState(t, r)
 }
