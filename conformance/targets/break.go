@@ -42,7 +42,7 @@ var (
 var (
 	noFilter = []Edit{{"agent/internal/launch/stage/child.go", "!o.call(StepFilter,", "StepFilter == 0 && !o.call(StepFilter,"}}
 	// What the domain keeps as well, a mutant takes down with its own wall.
-	noScope  = []Edit{{"agent/internal/launch/stage/child.go", "|| !o.scope() {", "|| StepScope == 0 && !o.scope() {"}}
+	noScope  = []Edit{{"agent/internal/launch/stage/child.go", "if o.domain != noDomain && !o.call(StepScope,", "if StepScope == 0 && o.domain != noDomain && !o.call(StepScope,"}}
 	noGate   = []Edit{{"agent/run.go", "if err := gate.wait(); err != nil {", "if err := gate.wait(); err != nil && false {"}}
 	wireNext = []Edit{{"wire/caps.go", "const Version = 1", "const Version = 2"}}
 )

@@ -48,7 +48,7 @@ func bwrapMutants(b *Builder) []conformance.Mutant {
 		agent("the agent can be read by its own uid", "W35", noScope[0], Edit{"agent/cmd/batlehub-sandbox/harden.go", "unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)", "unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)"}),
 		agent("the agent heeds signals", "W39", noScope[0], Edit{"agent/cmd/batlehub-sandbox/harden.go", "signals.Ignore()", "signals.Default(); go heed()"}, Edit{"agent/cmd/batlehub-sandbox/main.go", "func main() {", heed}, Edit{"agent/cmd/batlehub-sandbox/main.go", "\t\"os\"\n", "\t\"os\"\n\t\"os/signal\"\n"}),
 		agent("the agent leaves its URLs in argv", "W37", Edit{"agent/cmd/batlehub-sandbox/arguments.go", "clear(unsafe.Slice(unsafe.StringData(s), len(s)))", "_ = unsafe.StringData(s)"}),
-		agent("the agent leaves the manifest", "W42", Edit{"agent/layout.go", "if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {", "if err := os.Chmod(name, 0o444); err != nil && !errors.Is(err, fs.ErrNotExist) {"}),
+		agent("the agent leaves the manifest", "W42", Edit{"agent/layout.go", "\t\treturn os.Remove(name)", "\t\treturn os.Chmod(name, 0o444)"}),
 		agent("the agent sets no limit on memory", "W102", Edit{"agent/internal/launch/stage/limits.go", "{unix.RLIMIT_AS, job.AddressSpace, 0},", "{unix.RLIMIT_AS, -1 + 0*job.AddressSpace, 0},"}),
 		agent("the agent sets no limit on file size", "W103", Edit{"agent/internal/launch/stage/limits.go", "{unix.RLIMIT_FSIZE, job.FileSize, 0},", "{unix.RLIMIT_FSIZE, -1 + 0*job.FileSize, 0},"}),
 		agent("the agent sets no limit on processes", "W107", Edit{"agent/internal/launch/stage/limits.go", "{unix.RLIMIT_NPROC, job.Processes, 0},", "{unix.RLIMIT_NPROC, -1 + 0*job.Processes, 0},"}),

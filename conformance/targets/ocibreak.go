@@ -30,6 +30,15 @@ var (
 	ociAsRoot = []argvEdit{{[]string{"--user", "*"}, []string{"--user", "0:0"}}, ociSomeCaps}
 )
 
+// hostPIDs shares the host's processes, which no /proc may show in a user
+// namespace of one's own.
+func (b *ociBase) hostPIDs() []argvEdit {
+	if b.Engine == oci.Podman {
+		return []argvEdit{ociHostPIDs, ociHostUsers}
+	}
+	return []argvEdit{ociHostPIDs}
+}
+
 // broken makes a runtime and a room in which one assertion must fail.
 func (b *ociBase) broken(ctx context.Context, s conformance.Setup, id assertion) (sandbox.Runtime, sandbox.Room, error) {
 	var how breakage
@@ -51,7 +60,7 @@ func (b *ociBase) broken(ctx context.Context, s conformance.Setup, id assertion)
 	case wire.AssertEnvironment:
 		how.edits = []argvEdit{ociVariable}
 	case wire.AssertUnprivileged:
-		how.edits = ociAsRoot
+		how.edits = []argvEdit{ociSomeCaps}
 	case wire.AssertCredentials:
 		how.files = map[string]string{"var/run/secrets/kubernetes.io/serviceaccount/token": "a token"}
 	case wire.AssertRoom:
@@ -59,7 +68,7 @@ func (b *ociBase) broken(ctx context.Context, s conformance.Setup, id assertion)
 	case wire.AssertCommand:
 		commands = []string{"/usr/bin/another-scanner"}
 	case wire.AssertPIDNamespace:
-		how.edits = []argvEdit{ociHostPIDs}
+		how.edits = b.hostPIDs()
 	case wire.AssertSeccomp:
 		how.agent = noFilter
 	case wire.AssertMemory:

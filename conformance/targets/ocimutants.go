@@ -32,7 +32,7 @@ func ociMutants(b *ociBase) []conformance.Mutant {
 		argv("inside one is root", "W51", ociAsRoot...),
 		argv("the engine lets privileges be gained", "W110", ociNoNewPrivs),
 		argv("the engine has no filter", "W110", ociUnconfined),
-		argv("the pid namespace is the host's", "W60", ociHostPIDs),
+		argv("the pid namespace is the host's", "W60", b.hostPIDs()...),
 		argv("the IPC namespace is the host's", "W62", ociHostIPC),
 		argv("the host name is the host's", "W65", ociHostName),
 		argv("memory has no bound", "W106", ociNoMemory...),
@@ -63,7 +63,9 @@ func ociMutants(b *ociBase) []conformance.Mutant {
 	} else {
 		list = append(list, argv("processes have no bound", "W107", ociNoPIDs))
 	}
-	if b.Transport == oci.Storage {
+	if b.Transport == oci.Mount {
+		list = append(list, b.mutant("the agent leaves the exchange directory open", "W111", breakage{agent: noScope}))
+	} else {
 		list = append(list, ociStorageMutants(b)...)
 	}
 	return list

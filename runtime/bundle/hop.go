@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	faults "github.com/batleforc/batlehub-sandbox/runtime/internal/fail"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/runtime/storage"
 	"github.com/batleforc/batlehub-sandbox/wire"
@@ -105,11 +106,7 @@ func (h *Hop) Create(ctx context.Context, r Request) (*Remote, error) {
 		return nil, h.classify(ctx, r, "beginning the run", err)
 	}
 	if err := m.fill(ctx, begun.Add(start)); err != nil {
-		cause := h.classify(ctx, r, "storing the bundle", err)
-		if err := m.Close(ctx); err != nil {
-			cause.Err = errors.Join(cause.Err, err)
-		}
-		return nil, cause
+		return nil, faults.Left(h.classify(ctx, r, "storing the bundle", err), m.Close(ctx))
 	}
 	return m, nil
 }
@@ -184,17 +181,17 @@ func (h *Hop) leave(ctx context.Context, m *Remote) error {
 func (h *Hop) remove(ctx context.Context, keys ...string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
-	var faults []error
+	var all []error
 	for _, key := range keys {
 		if err := h.config.Leaf.Delete(ctx, key); err != nil {
-			faults = append(faults, err)
+			all = append(all, err)
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(all...)
 }
 
 // Close ends the hop: uploads are cancelled, and the keys of runs and jobs that
-// were never closed removed.
+// were never closed removed. An error is a *sandbox.Error.
 func (h *Hop) Close() error {
 	h.mu.Lock()
 	h.closed = true
@@ -204,9 +201,9 @@ func (h *Hop) Close() error {
 	}
 	h.mu.Unlock()
 	h.end()
-	var faults []error
+	var all []error
 	for _, m := range runs {
-		faults = append(faults, m.Close(context.Background()))
+		all = append(all, m.close(context.Background()))
 	}
 	h.mu.Lock()
 	var jobs []string
@@ -215,10 +212,7 @@ func (h *Hop) Close() error {
 	}
 	h.mu.Unlock()
 	for _, dir := range jobs {
-		faults = append(faults, h.closeJob(context.Background(), dir))
+		all = append(all, h.closeJob(context.Background(), dir))
 	}
-	if err := errors.Join(faults...); err != nil {
-		return fmt.Errorf("removing bundles: %w", err)
-	}
-	return nil
+	return h.fault("", "bundles may be left, for a sweep to remove", errors.Join(all...))
 }

@@ -459,29 +459,6 @@ func TestALeafThatCanNotPresignIsRefusedWithTheWayOut(t *testing.T) {
 	}
 }
 
-func TestABackendsErrorSaysWhoseFaultItIs(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		kind sandbox.Kind
-		code sandbox.Code
-	}{
-		{storage.ErrDenied, sandbox.Refused, sandbox.CodeConfig},
-		{storage.ErrNotFound, sandbox.Refused, sandbox.CodeConfig},
-		{storage.ErrNoSpace, sandbox.Crashed, sandbox.CodeNoSpace},
-		{storage.ErrUnavailable, sandbox.Crashed, sandbox.CodeInternal},
-		{errors.New("anything"), sandbox.Crashed, sandbox.CodeInternal},
-	} {
-		b := newBucket("s3")
-		b.put = func(context.Context, string) error {
-			return &storage.Error{Op: "put", Backend: "s3", Key: "k", Err: c.err}
-		}
-		_, err := newHop(t, b, nil).Create(t.Context(), remoteRequest(t, nil, "one"))
-		if sandbox.KindOf(err) != c.kind || sandbox.CodeOf(err) != c.code || !errors.Is(err, c.err) {
-			t.Errorf("%v: got %v", c.err, err)
-		}
-	}
-}
-
 func TestLabelsThatWouldMeetAreRefused(t *testing.T) {
 	b := newBucket("s3")
 	h := newHop(t, b, nil)

@@ -40,15 +40,61 @@ func (h *Hop) classifyStorage(e *sandbox.Error, err error) {
 		e.Detail = fmt.Sprintf("the %s runtime moves bundles through the storage backend and '%s' cannot presign a URL",
 			h.config.Runtime, h.config.Leaf.Kind())
 		e.Hint = "configure an S3-compatible backend, or name one in bundle_backend"
-	case errors.Is(err, storage.ErrDenied), errors.Is(err, storage.ErrNotFound):
-		// ErrNotFound of a Put is a bucket that is not there.
+	case errors.Is(err, storage.ErrNotFound):
+		// That of a Put is a bucket that is not there.
 		e.Kind, e.Code = sandbox.Refused, sandbox.CodeConfig
-	case errors.Is(err, storage.ErrNoSpace):
-		e.Code = sandbox.CodeNoSpace
-		e.Hint = "free space where the storage backend keeps its objects"
-	case errors.Is(err, storage.ErrUnavailable):
-		e.Hint = "the storage backend has to answer; the run can be repeated"
+		liftHint(e, "")
+	default:
+		storageFault(e)
 	}
+}
+
+// storageFault completes e, whose Err may be a backend's, and says whether it
+// was.
+func storageFault(e *sandbox.Error) bool {
+	switch {
+	case errors.Is(e.Err, storage.ErrNoSpace):
+		e.Code = sandbox.CodeNoSpace
+		liftHint(e, "free space where the storage backend keeps its objects")
+	case errors.Is(e.Err, storage.ErrUnavailable):
+		e.Code = sandbox.CodeStorage
+		liftHint(e, "look whether the storage endpoint answers this worker; the run can be repeated then")
+	case errors.Is(e.Err, storage.ErrDenied):
+		e.Code = sandbox.CodeStorage
+		liftHint(e, "look at the credentials of the storage backend, and at this host's clock")
+	default:
+		return false
+	}
+	return true
+}
+
+// liftHint makes a backend's hint the error's, or other if it has none. Of what
+// several calls came to in the same way, the first is enough.
+func liftHint(e *sandbox.Error, other string) {
+	e.Hint = other
+	cause, ok := errors.AsType[*storage.Error](e.Err)
+	if !ok {
+		return
+	}
+	bare := *cause
+	bare.Hint = ""
+	e.Err = &bare
+	if cause.Hint != "" {
+		e.Hint = cause.Hint
+	}
+}
+
+// fault is what a hop could not do for a run or, without a label, for itself.
+// A nil err is none.
+func (h *Hop) fault(run, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &sandbox.Error{
+		Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Runtime: h.config.Runtime, Run: run, Detail: doing, Err: err,
+	}
+	storageFault(e)
+	return e
 }
 
 func put(ctx context.Context, b storage.Backend, key string, document []byte) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -34,11 +33,13 @@ type leftRun struct {
 //
 // A key's age counts from Object.Modified, which is the server's clock: a
 // server that is behind makes keys look older by as much.
+//
+// An error is a *sandbox.Error, or an ended context's cause.
 func (h *Hop) Sweep(ctx context.Context, policy sandbox.SweepPolicy) (sandbox.SweepReport, error) {
 	var report sandbox.SweepReport
 	jobs, err := h.list(ctx)
 	if err != nil {
-		return report, fmt.Errorf("listing bundles: %w", err)
+		return report, h.fault("", "listing bundles", err)
 	}
 	var faults []error
 	for _, j := range jobs {
@@ -51,10 +52,7 @@ func (h *Hop) Sweep(ctx context.Context, policy sandbox.SweepPolicy) (sandbox.Sw
 			faults = append(faults, err)
 		}
 	}
-	if len(faults) > 0 {
-		return report, fmt.Errorf("sweeping bundles: %w", errors.Join(faults...))
-	}
-	return report, nil
+	return report, h.fault("", "sweeping bundles", errors.Join(faults...))
 }
 
 // list groups the keys of the leaf by job and run.

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -78,7 +79,8 @@ func failure(f *wire.Failure) *sandbox.Error {
 	return e
 }
 
-// ReadError is what an error of Dir.Result means to the run's caller.
+// ReadError is what an error of Dir.Result or Remote.Result means to the run's
+// caller.
 func ReadError(err error) *sandbox.Error {
 	var version *wire.VersionError
 	switch {
@@ -91,7 +93,17 @@ func ReadError(err error) *sandbox.Error {
 	case errors.Is(err, wire.ErrResult):
 		return &sandbox.Error{Kind: sandbox.ResultInvalid, Err: err}
 	}
-	return &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "reading the result", Err: err}
+	e := &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "reading the result", Err: err}
+	switch {
+	case storageFault(e):
+	case errors.Is(err, errStart):
+		e.Kind, e.Code = sandbox.StartTimeout, ""
+	case errors.Is(err, errRun):
+		e.Kind, e.Code = sandbox.RunTimeout, ""
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e.Kind, e.Code = sandbox.Cancelled, ""
+	}
+	return e
 }
 
 func versionError(err error) *sandbox.Error {

@@ -168,7 +168,12 @@ func (m *Remote) removeKeys(ctx context.Context) error {
 
 // Close removes the run's keys, if Result has not, under a context of its own:
 // that ctx has ended does not keep it. No agent of the run may be left by then.
+// An error is a *sandbox.Error.
 func (m *Remote) Close(ctx context.Context) error {
+	return m.hop.fault(m.String(), "the bundle may be left, for a sweep to remove", m.close(ctx))
+}
+
+func (m *Remote) close(ctx context.Context) error {
 	m.once.Do(func() {
 		if !m.collected.Load() {
 			m.err = m.removeKeys(ctx)

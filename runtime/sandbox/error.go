@@ -61,6 +61,8 @@ const (
 	CodeForged Code = "forged"
 	// CodeNoSpace: a disk on our side of the wall is full.
 	CodeNoSpace Code = "no_space"
+	// CodeStorage: the storage backend did not answer or refused.
+	CodeStorage Code = "storage"
 	// CodeNetworkOpen: a run without network could reach a canary.
 	CodeNetworkOpen Code = "network_open"
 	// CodeFetch: the inputs could not be fetched.

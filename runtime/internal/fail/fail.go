@@ -33,8 +33,15 @@ func Left(e *sandbox.Error, err error) *sandbox.Error {
 	if err == nil {
 		return e
 	}
-	if e == nil {
+	left, is := err.(*sandbox.Error) //nolint:errorlint // of one that is joined with others the others would be lost
+	switch {
+	case e == nil && is:
+		return left
+	case e == nil:
 		e = &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal}
+	case is:
+		// One line says who and when once.
+		err = fmt.Errorf("%s: %w", left.Detail, left.Err)
 	}
 	e.Err = errors.Join(e.Err, err)
 	return e

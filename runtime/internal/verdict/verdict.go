@@ -27,7 +27,7 @@ type Hints struct {
 // fault. The error is not nil if the probe says nothing about the walls.
 func Of(report *sandbox.ProbeReport, result *wire.Result, fault *sandbox.Error, hints Hints) *sandbox.Error {
 	switch {
-	case fault != nil && (fault.Kind == sandbox.Cancelled || fault.Code == sandbox.CodeNoSpace):
+	case fault != nil && saysNothing(fault):
 		return fault
 	case otherRelease(fault):
 		otherWire(report, fault.Err.Error(), hints)
@@ -37,6 +37,12 @@ func Of(report *sandbox.ProbeReport, result *wire.Result, fault *sandbox.Error, 
 		judge(report, result, hints)
 	}
 	return nil
+}
+
+// saysNothing says whether a fault is of this host or its storage, whatever the
+// walls are.
+func saysNothing(fault *sandbox.Error) bool {
+	return fault.Kind == sandbox.Cancelled || fault.Code == sandbox.CodeNoSpace || fault.Code == sandbox.CodeStorage
 }
 
 // neverStarted leaves the one verdict of a probe that brought nothing back.
