@@ -11,6 +11,8 @@ require (
 	github.com/distribution/reference v0.6.0
 	github.com/klauspost/compress v1.20.4
 	github.com/minio/minio-go/v7 v7.4.1
+	github.com/moby/profiles/seccomp v0.3.0
+	github.com/opencontainers/runtime-spec v1.3.0
 	golang.org/x/sys v0.50.0
 )
 

@@ -36,7 +36,7 @@ func (d *Dir) copyArtifact(ctx context.Context, name string) error {
 		return fmt.Errorf("%w: %w", errArtifact, err)
 	}
 	defer src.Close()
-	dst, err := d.create(name)
+	dst, err := d.create(d.inputs, name)
 	if err != nil {
 		return err
 	}

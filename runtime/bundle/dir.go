@@ -28,6 +28,7 @@ const (
 //	<parent>/batlehub-sbx~<worker>~<job>~<scanner>~<attempt>~<random>/
 //	    owner.json    whose it is and until when, for the sweep
 //	    work/         what the agent sees: manifest.json, in/artifact, out.tar
+//	    in/           the inputs, where they are kept apart
 //
 // The outer directory is the host's alone and carries a lock that ends with
 // its owner. Only work is ever shown to a sandbox, so nothing in there can
@@ -39,8 +40,11 @@ type Dir struct {
 	made    bool
 	lock    *os.File
 	work    *os.Root
-	once    sync.Once
-	err     error
+	// inputs is where the inputs go, by names below it: work or, where they
+	// are kept apart, the run directory.
+	inputs *os.Root
+	once   sync.Once
+	err    error
 }
 
 // Path is the run directory itself.
@@ -48,6 +52,10 @@ func (d *Dir) Path() string { return d.path }
 
 // Work is the work directory, as the host sees it.
 func (d *Dir) Work() string { return filepath.Join(d.path, "work") }
+
+// Inputs is the directory of the inputs that are kept apart, as the host sees
+// it. Everybody may read what is in there, and its owner alone may change it.
+func (d *Dir) Inputs() string { return filepath.Join(d.path, "in") }
 
 // In is the URL of the manifest, as the agent sees it.
 func (d *Dir) In() string { return fileURL(d.inside(), manifestName) }
@@ -76,21 +84,34 @@ func (d *Dir) Close() error {
 		if d.path == "" {
 			return
 		}
+		if d.inputs != nil && d.inputs != d.work {
+			d.inputs.Close()
+		}
 		if d.work != nil {
 			d.work.Close()
 			d.store.open.Add(-1)
 		}
 		if d.made {
-			d.err = rmtree.Remove(d.path)
+			d.err = d.store.remove(d.path)
 		}
 		if d.lock != nil {
 			d.lock.Close()
 		}
-		if d.err == nil {
+		if d.err == nil && !d.store.config.Unwatched {
 			d.store.janitor.Done(d.path)
 		}
 	})
 	return d.err
+}
+
+// remove removes a run directory once its run is over.
+func (s *Store) remove(dir string) error {
+	if s.config.Release != nil {
+		if err := s.config.Release(dir); err != nil {
+			return err
+		}
+	}
+	return rmtree.Remove(dir)
 }
 
 // make makes the directories, locked and known to the janitor.
@@ -100,8 +121,10 @@ func (d *Dir) make() error {
 		return err
 	}
 	d.path = filepath.Join(s.config.Parent, dirName(d.request.Manifest.Label))
-	if err := s.janitor.Add(d.path); err != nil {
-		return err
+	if !s.config.Unwatched {
+		if err := s.janitor.Add(d.path); err != nil {
+			return err
+		}
 	}
 	if err := os.Mkdir(d.path, 0o700); err != nil {
 		return err
@@ -117,11 +140,34 @@ func (d *Dir) make() error {
 	if err := os.Mkdir(d.Work(), 0o700); err != nil {
 		return err
 	}
+	if s.config.Prepare != nil {
+		if err := s.config.Prepare(d.Work()); err != nil {
+			return err
+		}
+	}
 	if d.work, err = os.OpenRoot(d.Work()); err != nil {
 		return err
 	}
 	s.open.Add(1)
+	if d.inputs = d.work; d.request.Apart != "" {
+		if d.inputs, err = d.makeInputs(); err != nil {
+			return err
+		}
+	}
 	return d.admit()
+}
+
+// makeInputs makes the directory of inputs that are kept apart.
+func (d *Dir) makeInputs() (*os.Root, error) {
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return nil, err
+	}
+	if err := root.Mkdir("in", 0o755); err != nil {
+		root.Close()
+		return nil, err
+	}
+	return root, root.Chmod("in", 0o755)
 }
 
 // makeParent makes the parent if it is missing, searchable for everybody
@@ -147,10 +193,13 @@ func (d *Dir) admit() error {
 	if c.UID == 0 {
 		return nil
 	}
-	if err := d.lock.Chown(0, c.GID); err != nil {
+	mode := fs.FileMode(0o710)
+	if c.Passable {
+		mode = 0o711
+	} else if err := d.lock.Chown(0, c.GID); err != nil {
 		return err
 	}
-	if err := d.lock.Chmod(0o710); err != nil {
+	if err := d.lock.Chmod(mode); err != nil {
 		return err
 	}
 	return d.work.Chown(".", c.UID, c.GID)
@@ -164,7 +213,7 @@ func (d *Dir) fill(ctx context.Context, document []byte) error {
 		if e.URL == "" {
 			continue
 		}
-		if inputs == 0 {
+		if inputs == 0 && d.inputs == d.work {
 			if err := d.work.Mkdir("in", 0o700); err != nil {
 				return err
 			}
@@ -201,7 +250,7 @@ func (d *Dir) relocate(document *[]byte) error {
 }
 
 func (d *Dir) write(name string, b []byte) error {
-	f, err := d.create(name)
+	f, err := d.create(d.work, name)
 	if err != nil {
 		return err
 	}
@@ -212,17 +261,21 @@ func (d *Dir) write(name string, b []byte) error {
 	return f.Close()
 }
 
-// create makes a new file in the work directory, owned by the run.
-func (d *Dir) create(name string) (*os.File, error) {
-	f, err := d.work.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// create makes a new file below root: in the work directory owned by the run,
+// and anywhere else this process's own, which everybody may read.
+func (d *Dir) create(root *os.Root, name string) (*os.File, error) {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if c := d.store.config; c.UID != 0 {
-		if err := f.Chown(c.UID, c.GID); err != nil {
-			f.Close()
-			return nil, err
-		}
+	if c := d.store.config; root != d.work {
+		err = f.Chmod(0o444)
+	} else if c.UID != 0 {
+		err = f.Chown(c.UID, c.GID)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
 	}
 	return f, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,19 @@ type Config struct {
 	// UID and GID are whom a run's files belong to; 0 leaves them to this
 	// process, which has to be root otherwise.
 	UID, GID int
+	// Passable lets anybody who knows its name through a run directory, for
+	// the root of a user namespace, who is neither UID nor in GID.
+	Passable bool
+	// Unwatched has no janitor started, which would remove a killed worker's
+	// directories: for runs that outlive their worker and are found by them.
+	Unwatched bool
+	// Prepare, if not nil, is told of each work directory, absolute, when it
+	// is made and empty, such as to mount something there.
+	Prepare func(work string) error
+	// Release, if not nil, is told of each run directory, absolute, before it
+	// is removed, by its owner or by a sweep. It ends what is left of the run.
+	// A directory for which it fails stays.
+	Release func(dir string) error
 }
 
 // Store makes run directories, and removes those that others left.
@@ -69,6 +83,9 @@ type Request struct {
 	// Inside is where the agent sees the work directory, such as "/work";
 	// empty means that it sees what the host sees. A Hop has no use for it.
 	Inside string
+	// Apart is where the agent sees its inputs, if they are to be beside the
+	// work directory (see Dir.Inputs) and not in it.
+	Apart string
 	// Deadline is when the run will be over at the latest; a sweep counts a
 	// directory's age from it.
 	Deadline time.Time
@@ -83,7 +100,12 @@ type Request struct {
 func (s *Store) Create(ctx context.Context, r Request) (*Dir, error) {
 	// Where the host's own names are used the final place is not known yet,
 	// but its form is.
-	document, err := r.prepare(func(n int) string { return fileURL(r.Inside, inputName(n)) })
+	document, err := r.prepare(func(n int) string {
+		if r.Apart != "" {
+			return fileURL(r.Apart, path.Base(inputName(n)))
+		}
+		return fileURL(r.Inside, inputName(n))
+	})
 	if err != nil {
 		return nil, fail(s.config.Runtime, r, sandbox.Refused, sandbox.CodeConfig, "", err)
 	}

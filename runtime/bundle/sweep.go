@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/process"
-	"github.com/batleforc/batlehub-sandbox/runtime/internal/rmtree"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
 
@@ -75,11 +74,11 @@ func (s *Store) sweepOne(name string, policy sandbox.SweepPolicy) (*sandbox.Orph
 		return nil, nil
 	}
 	for range killRounds {
-		if !process.KillRun(filepath.Join(path, "work")) {
+		if s.config.Unwatched || !process.KillRun(filepath.Join(path, "work")) {
 			break
 		}
 	}
-	if err := rmtree.Remove(path); err != nil {
+	if err := s.remove(path); err != nil {
 		return nil, err
 	}
 	return orphan, nil

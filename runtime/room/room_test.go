@@ -69,9 +69,12 @@ func TestABuiltRoomHasWhatARoomNeedsAndNothingElse(t *testing.T) {
 		names = append(names, strings.TrimPrefix(p, dir))
 		return nil
 	})
-	want := []string{"", "/dev", "/proc", "/tmp", "/usr", "/usr/bin", "/usr/local", "/usr/local/bin", "/usr/local/bin/batlehub-sandbox", "/work"}
+	want := []string{"", "/bundle", "/dev", "/out", "/proc", "/tmp", "/usr", "/usr/bin", "/usr/local", "/usr/local/bin", "/usr/local/bin/batlehub-sandbox", "/work"}
 	if !slices.Equal(names, want) {
 		t.Errorf("the room holds %q, want %q", names, want)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "work")); err != nil || info.Mode().Perm() != 0o777 || info.Mode()&fs.ModeSticky == 0 {
+		t.Errorf("/work has the mode %v, %v", info.Mode(), err)
 	}
 	if target, err := os.Readlink(filepath.Join(dir, "tmp")); err != nil || target != "work/tmp" {
 		t.Errorf("/tmp leads to %q, %v", target, err)

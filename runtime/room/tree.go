@@ -204,8 +204,13 @@ func (t *tree) vacate(name string) (string, error) {
 	return real, t.root.RemoveAll(real)
 }
 
-// mountPoints are what a sandbox mounts on.
-var mountPoints = []string{"work", "proc", "dev"}
+// mountPoints are what a sandbox mounts on. bundle and out are those of the
+// crun runtime, whose sandboxes can't make one themselves.
+var mountPoints = []string{"work", "proc", "dev", "bundle", "out"}
+
+// workMode is the mode of /work. runc gives a tmpfs the mode of the directory
+// that it is mounted on, whatever its options say.
+const workMode = 0o777 | fs.ModeSticky
 
 // tmpTarget is where /tmp leads.
 const tmpTarget = "work/tmp"
@@ -231,6 +236,9 @@ func (t *tree) finish() error {
 		if _, err := t.mkdir(name); err != nil {
 			return err
 		}
+	}
+	if err := t.root.Chmod("work", workMode); err != nil {
+		return err
 	}
 	if _, err := t.mkdir("usr/bin"); err != nil {
 		return err

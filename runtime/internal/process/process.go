@@ -34,6 +34,19 @@ type Spec struct {
 	// Head is how many bytes of the beginning of stdout are kept, for a short
 	// answer such as a version; 0 means that stdout is /dev/null.
 	Head int
+	// Reaper is told of the child where this process reaps children that it
+	// knows nothing of; nil where it doesn't.
+	Reaper Reaper
+}
+
+// Reaper is a pid 1's: it waits for whatever ends, and would take the exit
+// status of a child that somebody else waits for.
+type Reaper interface {
+	// Spawn calls start, which starts a child, and claims the pid that it
+	// returns, so that the reaper leaves that child alone until release is
+	// called. The reaper reaps nothing between start's beginning and the
+	// claim. When start fails there is no claim, and the error is start's.
+	Spawn(start func() (pid int, err error)) (release func(), err error)
 }
 
 // Exit is how a child ended.
@@ -51,7 +64,8 @@ type Exit struct {
 
 // Run starts the child and waits for its end. When ctx ends, the child and
 // everything below it is killed and seen gone before Run returns; the Exit
-// says so and the error stays nil. An error means that no child was started.
+// says so and the error stays nil. An error means that no child was started, or
+// that a reaper has taken its exit status (see IsReaped).
 //
 // The child gets /dev/null as stdin and stdout (but see Spec.Head), a session of its own, and
 // SIGKILL when this process dies. That signal comes with the end of the
@@ -93,11 +107,13 @@ func run(ctx context.Context, spec Spec) (Exit, error) {
 	cmd.WaitDelay = drain
 	cmd.SysProcAttr = attributes(spec)
 	KeepDescriptors()
-	if err := cmd.Start(); err != nil {
+	release, err := spawn(cmd, spec.Reaper)
+	if err != nil {
 		return Exit{}, err
 	}
+	defer release()
 	killed := watch(ctx, cmd)
-	err := cmd.Wait()
+	err = cmd.Wait()
 	exit := Exit{Killed: killed(), Stderr: stderr.String(), Stdout: stdout.String()}
 	state := cmd.ProcessState
 	if state == nil {
@@ -109,6 +125,25 @@ func run(ctx context.Context, spec Spec) (Exit, error) {
 	}
 	return exit, nil
 }
+
+// spawn starts the child, claimed from the reaper if there is one.
+func spawn(cmd *exec.Cmd, reaper Reaper) (release func(), err error) {
+	start := func() (int, error) {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	}
+	if reaper == nil {
+		_, err := start()
+		return func() {}, err
+	}
+	return reaper.Spawn(start)
+}
+
+// IsReaped reports whether err says that somebody else has waited for the
+// child, so that nobody knows how it ended.
+func IsReaped(err error) bool { return errors.Is(err, syscall.ECHILD) }
 
 func attributes(spec Spec) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}

@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 // child plays one part. A part that waits is ended by its test.
 func child(args []string) int {
 	switch args[0] {
+	case "pid1":
+		return pid1()
 	case "exit":
 		status, _ := strconv.Atoi(args[1])
 		return status

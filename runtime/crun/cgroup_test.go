@@ -1,0 +1,167 @@
+package crun
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func put(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnOOMKillIsReadFromTheEventsAndAnUnknownOneIsNotANo(t *testing.T) {
+	for what, c := range map[string]struct {
+		v2, v1        string
+		killed, known bool
+	}{
+		"a kill":         {"low 0\nhigh 0\nmax 4\noom 1\noom_kill 1\noom_group_kill 0\n", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", true, true},
+		"none":           {"oom 3\noom_kill 0\n", "oom_kill_disable 0\nunder_oom 1\noom_kill 0\n", false, true},
+		"many":           {"oom_kill 12\n", "oom_kill 12\n", true, true},
+		"no such line":   {"oom 1\noom_group_kill 1\n", "oom_kill_disable 1\n", false, false},
+		"no number":      {"oom_kill many\n", "oom_kill \n", false, false},
+		"nothing in it":  {"", "", false, false},
+		"no such cgroup": {"-", "-", false, false},
+	} {
+		root := t.TempDir()
+		v2 := group{layout: layout{v2: root, all: []string{root}}, parent: "p", run: "r"}
+		v1 := group{layout: layout{v1: map[string]string{"memory": root}, all: []string{root}}, parent: "p", run: "r"}
+		if c.v2 != "-" {
+			put(t, filepath.Join(root, "p/r/memory.events"), c.v2)
+			put(t, filepath.Join(root, "p/r/c/memory.oom_control"), c.v1)
+		}
+		for name, g := range map[string]group{"v2": v2, "v1": v1} {
+			if killed, known := g.oomKilled(); killed != c.killed || known != c.known {
+				t.Errorf("%s, %s: got %t, %t", what, name, killed, known)
+			}
+		}
+	}
+}
+
+func TestTheContainersCgroupIsBelowTheRuns(t *testing.T) {
+	g := group{layout: layout{v2: "/sys/fs/cgroup"}, parent: "batlehub-sandbox", run: "r"}
+	if g.path() != "/batlehub-sandbox/r/c" || g.dir("/sys/fs/cgroup") != "/sys/fs/cgroup/batlehub-sandbox/r" {
+		t.Errorf("got %s and %s", g.path(), g.dir("/sys/fs/cgroup"))
+	}
+}
+
+// A tree of ordinary files stands in for a kernel that hands no controller
+// down: the files that a cgroup has are not there.
+func TestACgroupWithoutItsFilesIsRefused(t *testing.T) {
+	root := t.TempDir()
+	put(t, filepath.Join(root, "cgroup.subtree_control"), "cpu memory pids")
+	put(t, filepath.Join(root, "p/cgroup.subtree_control"), "cpu memory pids")
+	v2 := layout{v2: root, all: []string{root}}
+	if _, err := v2.tryChild(t.Context(), "p", "try"); err == nil || !strings.Contains(err.Error(), "memory.max") {
+		t.Errorf("v2: got %v", err)
+	}
+	v1 := layout{v1: map[string]string{"cpu": root, "memory": root, "pids": root}, all: []string{root}}
+	if _, err := v1.tryChild(t.Context(), "p", "try"); err == nil || !strings.Contains(err.Error(), "cpu.cfs_period_us") {
+		t.Errorf("v1: got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "p/try")); err == nil {
+		t.Error("the try is left behind")
+	}
+	missing := layout{v2: filepath.Join(root, "none"), all: []string{filepath.Join(root, "none")}}
+	if _, err := missing.tryChild(t.Context(), "p", "try"); err == nil {
+		t.Error("a hierarchy that is not there can be used")
+	}
+}
+
+func TestACgroupThatIsThereIsNotTakenForANewOne(t *testing.T) {
+	root := t.TempDir()
+	put(t, filepath.Join(root, "cgroup.subtree_control"), "cpu memory pids")
+	put(t, filepath.Join(root, "p/cgroup.subtree_control"), "cpu memory pids")
+	put(t, filepath.Join(root, "p/r/memory.max"), "max")
+	g := group{layout: layout{v2: root, all: []string{root}}, parent: "p", run: "r"}
+	if err := g.make(limits{memory: 1, cpu: 1, pids: 1}); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheLimitsAreWrittenToTheRunsOwnCgroup(t *testing.T) {
+	root := t.TempDir()
+	files := map[string]string{"memory.max": "", "memory.swap.max": "", "cpu.max": "", "pids.max": "", "cgroup.subtree_control": "x"}
+	for name, content := range files {
+		put(t, filepath.Join(root, name), content)
+	}
+	for file, value := range map[string]string{"memory.max": "1073741824", "cpu.max": "25000 100000", "pids.max": "64"} {
+		if err := set(filepath.Join(root, file), value); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(filepath.Join(root, file)); err != nil || string(b) != value {
+			t.Errorf("%s is %q, %v", file, b, err)
+		}
+	}
+	if err := enable(root); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(filepath.Join(root, "cgroup.subtree_control")); string(b) != "+cpu +memory +pids" {
+		t.Errorf("the controllers are handed down with %q", b)
+	}
+	if err := set(filepath.Join(root, "no-such-file"), "1"); err == nil {
+		t.Error("a file that no cgroup has is made")
+	}
+}
+
+// Here the kernel answers: a real cgroup with limits is made, read and removed.
+func TestARealCgroupHasTheRunsLimits(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not run: it takes root to make cgroups")
+	}
+	l, fault := host{}.layout(Runc)
+	if fault != nil {
+		t.Skipf("not run: %v", fault)
+	}
+	g := group{layout: l, parent: "batlehub-test-limits", run: "r"}
+	t.Cleanup(func() { l.removeParent(g.parent) })
+	if err := g.make(limits{memory: 64 << 20, cpu: 25_000, pids: 16}); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"memory.max": "67108864", "cpu.max": "25000 100000", "pids.max": "16"}
+	dir := func(string) string { return g.dir(l.v2) }
+	if l.isV1() {
+		files = map[string]string{"memory.limit_in_bytes": "67108864", "cpu.cfs_quota_us": "25000", "pids.max": "16"}
+		dir = func(file string) string { return g.dir(l.v1[strings.Split(file, ".")[0]]) }
+	}
+	for file, want := range files {
+		b, err := os.ReadFile(filepath.Join(dir(file), file))
+		if err != nil || strings.TrimSpace(string(b)) != want {
+			t.Errorf("%s is %q, %v, want %q", file, b, err, want)
+		}
+	}
+	if err := g.make(limits{memory: 1 << 20, cpu: 1000, pids: 1}); err == nil {
+		t.Error("it is made twice")
+	}
+	if err := g.remove(t.Context()); err != nil || g.exists() {
+		t.Errorf("removing it: %v, still there: %t", err, g.exists())
+	}
+	if err := g.remove(t.Context()); err != nil {
+		t.Errorf("removing what is gone: %v", err)
+	}
+}
+
+func TestACgroupThatCantBeRemovedIsAnError(t *testing.T) {
+	root := t.TempDir()
+	put(t, filepath.Join(root, "p/r/file"), "in the way")
+	g := group{layout: layout{v2: root, all: []string{root}}, parent: "p", run: "r"}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := g.remove(ctx); err == nil || !strings.Contains(err.Error(), "/p/r") {
+		t.Errorf("got %v", err)
+	}
+	if err := (group{layout: g.layout, parent: "p"}).remove(ctx); err == nil {
+		t.Error("a cgroup without a name can be removed")
+	}
+}

@@ -1,0 +1,204 @@
+package crun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/wire"
+)
+
+// The state directory:
+//
+//	<state>/<flavour>/bundles/batlehub-sbx~<worker>~<job>~<scanner>~<attempt>~<random>/
+//	    config.json   the OCI bundle
+//	    owner.json    whose it is and until when, for the sweep
+//	    in/           the inputs, bound read-only at /bundle
+//	    work/         a small tmpfs, bound at /out
+//	<state>/<flavour>/run/    the program's own state (its --root)
+//
+// Each flavour has its own part, so that one never finds another's containers.
+// Nothing in it can be listed by others, and what the root of a sandbox has to
+// reach it may pass through.
+
+func (r *Runtime) bundlesDir(f Flavour) string {
+	return filepath.Join(r.config.StateDir, string(f), "bundles")
+}
+
+func (r *Runtime) rootDir(f Flavour) string {
+	return filepath.Join(r.config.StateDir, string(f), "run")
+}
+
+// store makes the run directories of one flavour.
+func (r *Runtime) store(f Flavour) *bundle.Store {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.stores[f]; s != nil {
+		return s
+	}
+	s := bundle.NewStore(bundle.Config{
+		Runtime: Name, Parent: r.bundlesDir(f),
+		UID: int(r.config.UsernsBase + r.uid), GID: int(r.config.UsernsBase + r.gid),
+		Passable: true, Unwatched: true,
+		Prepare: r.mountOut,
+		Release: func(dir string) error { return r.release(f, dir) },
+	})
+	r.stores[f] = s
+	return s
+}
+
+// makeState makes the directories of one flavour.
+func (r *Runtime) makeState(f Flavour) *sandbox.Error {
+	dirs := []struct {
+		path string
+		mode fs.FileMode
+	}{
+		{r.config.StateDir, 0o711},
+		{filepath.Join(r.config.StateDir, string(f)), 0o711},
+		{r.bundlesDir(f), 0o711},
+		{r.rootDir(f), 0o700},
+	}
+	for _, d := range dirs {
+		if err := ownDir(d.path, d.mode); err != nil {
+			return refusedConfig("the state directory "+r.config.StateDir+" can't be used", err)
+		}
+	}
+	for _, dir := range []string{r.config.StateDir, r.config.Rooms} {
+		if err := passable(dir); err != nil {
+			return refusedConfig("the root of a sandbox is nobody on this host, and can't get to "+dir, err)
+		}
+	}
+	return nil
+}
+
+// ownDir makes a directory, or sees that the one that is there is this
+// process's own: nobody else may have put it there, or may put anything in it.
+func ownDir(path string, mode fs.FileMode) error {
+	err := os.Mkdir(path, mode)
+	if err == nil {
+		return os.Chmod(path, mode)
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a directory", path)
+	case !ok || int(stat.Uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to somebody else", path)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("%s is writable for others", path)
+	}
+	if info.Mode().Perm() != mode {
+		return os.Chmod(path, mode)
+	}
+	return nil
+}
+
+// passable sees that everybody may search every directory from the root to
+// path.
+func passable(path string) error {
+	for dir := path; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("%s is not searchable for everybody (chmod o+x)", dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+// outSize is what fits in /out: the manifest, and the result while it takes
+// the place of what a scanner may have put there.
+const outSize = wire.ManifestCap + 2*wire.ResultTarCap
+
+// outInodes is how many files fit there.
+const outInodes = 1024
+
+// mountOut puts a tmpfs on a run's work directory, the one that a sandbox can
+// write, so that nothing in it can fill the host's disk.
+func (r *Runtime) mountOut(work string) error {
+	options := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0700,uid=%d,gid=%d",
+		outSize, outInodes, r.config.UsernsBase+r.uid, r.config.UsernsBase+r.gid)
+	if err := unix.Mount("batlehub-sandbox", work, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options); err != nil {
+		return &os.PathError{Op: "mounting a tmpfs on", Path: work, Err: err}
+	}
+	return nil
+}
+
+// unmount takes the mount from a run's work directory, if there is one.
+func unmount(work string) error {
+	err := unix.Unmount(work, unix.UMOUNT_NOFOLLOW)
+	if errors.Is(err, unix.EBUSY) {
+		err = unix.Unmount(work, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH)
+	}
+	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return &os.PathError{Op: "unmounting", Path: work, Err: err}
+}
+
+// forget removes what runsc keeps for all sandboxes of a state directory, a
+// pinned network namespace without anything in it, once there is no sandbox.
+func (r *Runtime) forget() error {
+	root := r.rootDir(Runsc)
+	entries, err := os.ReadDir(root)
+	if err != nil || len(entries) != 1 || entries[0].Name() != nullNetNS {
+		return nil //nolint:nilerr // there is nothing, or it is in use
+	}
+	pin := filepath.Join(root, nullNetNS)
+	// Sandboxes that started at once have each pinned one.
+	for {
+		err := unix.Unmount(pin, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH)
+		if errors.Is(err, unix.EINVAL) {
+			return os.Remove(pin)
+		}
+		if err != nil {
+			return &os.PathError{Op: "unmounting", Path: pin, Err: err}
+		}
+	}
+}
+
+const nullNetNS = "null-netns"
+
+// nameOf is the container's name of a run directory.
+func nameOf(dir string) (string, bool) {
+	parts := strings.Split(filepath.Base(dir), "~")
+	if len(parts) != 6 {
+		return "", false
+	}
+	return strings.Join([]string{parts[0], parts[2], parts[3], parts[4], parts[5]}, "-"), true
+}
+
+// release ends what is left of a run before its directory is removed: its
+// container, its cgroup, its mount. It has a context of its own, because it
+// also runs when the run's has ended. What it can't remove is an error, and
+// the sweep's to try again.
+func (r *Runtime) release(f Flavour, dir string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if name, ok := nameOf(dir); ok {
+		if err := r.end(ctx, f, name); err != nil {
+			return err
+		}
+	}
+	return unmount(filepath.Join(dir, "work"))
+}
