@@ -211,7 +211,7 @@ func (s *Session) Run(ctx context.Context) *report.Report {
 			wanted = append(wanted, spec)
 		}
 	}
-	for len(wanted) > 0 {
+	for len(wanted) > 0 && ctx.Err() == nil {
 		n := s.together(wanted)
 		if n == 1 {
 			s.Check(ctx, wanted[0])
