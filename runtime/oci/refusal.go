@@ -41,6 +41,12 @@ var refusals = []refusal{
 	{[]string{"executable file `" + agent + "`"}, sandbox.Refused, sandbox.CodeNoAgent, noAgent},
 	{[]string{"exec format error"}, sandbox.Refused, sandbox.CodeNoAgent, "the image is of another architecture: build it for this host's"},
 
+	// What stands between an engine and its container was killed.
+	{[]string{"conmon bytes"}, sandbox.Crashed, sandbox.CodeInternal, conmonGone},
+	{[]string{"write child: broken pipe"}, sandbox.Crashed, sandbox.CodeInternal, conmonGone},
+	{[]string{"runc did not terminate successfully"}, sandbox.Crashed, sandbox.CodeInternal, ociGone},
+	{[]string{"OCI runtime", "signal: killed"}, sandbox.Crashed, sandbox.CodeInternal, ociGone},
+
 	{[]string{"No such image"}, sandbox.Refused, sandbox.CodeImageMissing, noImage},
 	{[]string{"image not known"}, sandbox.Refused, sandbox.CodeImageMissing, noImage},
 	{[]string{"pull access denied"}, sandbox.Refused, sandbox.CodeImageMissing, noPull},
@@ -82,6 +88,8 @@ var refusals = []refusal{
 }
 
 const (
+	conmonGone    = "conmon or the OCI runtime was ended while it made the container; the run can be repeated"
+	ociGone       = "the OCI runtime was ended while it made the container; the run can be repeated"
 	noAgent       = "the image needs the agent at /usr/local/bin/" + agent + ", executable, as the images of this release have it"
 	noImage       = `load or build the image on this host, or set [worker.sandbox.oci] pull = "if-absent"`
 	noPull        = "look that the registry has the image and lets this host pull it"
@@ -101,8 +109,9 @@ func (r *Runtime) recognise(e *sandbox.Error, status int) {
 			break
 		}
 	}
-	if e.Code == sandbox.CodeInternal && status != engineFailed {
-		// It is always the agent that is to be executed.
+	if e.Code == sandbox.CodeInternal && status != engineFailed && containsAll(e.Stderr, []string{"exec", agent}) {
+		// The statuses alone say little: podman has them for any container
+		// that its OCI runtime did not start.
 		e.Kind, e.Code, e.Hint = sandbox.Refused, sandbox.CodeNoAgent, noAgent
 	}
 	if e.Code == sandbox.CodeNoEngine || e.Code == sandbox.CodeEngineOld {
