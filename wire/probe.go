@@ -22,6 +22,11 @@ type ProbeRequest struct {
 	// MemoryWall says that the runtime claims a wall at Limits.MemoryMB, which
 	// the agent then runs into.
 	MemoryWall bool `json:"memory_wall"`
+	// OwnKernel says that the sandbox has a kernel of its own, as gVisor's have:
+	// one without nodev mounts, whose devices are nobody else's. The agent then
+	// has to see that no device can be made. Set by the crun runtime over runsc
+	// alone.
+	OwnKernel bool `json:"own_kernel"`
 }
 
 func (p *ProbeRequest) validate() error {

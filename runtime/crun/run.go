@@ -54,6 +54,9 @@ func (r *Runtime) runWith(
 	if fault != nil {
 		return ran{}, fault
 	}
+	if m.Probe != nil {
+		m.Probe.OwnKernel = e.flavour == Runsc
+	}
 	dir, err := r.store(e.flavour).Create(ctx, bundle.Request{
 		Manifest: m, Artifact: spec.Bundle.Artifact, Inside: outDir, Apart: bundleDir, Deadline: clock.Deadline(),
 	})

@@ -200,7 +200,7 @@ func TestAWitnessSeesTheFilter(t *testing.T) {
 	if w.Seccomp != 2 || w.NoNewPrivs != 1 || w.UID != os.Geteuid() {
 		t.Errorf("%+v", w)
 	}
-	for _, call := range []string{"unshare", "setns", "ptrace", "keyctl", "process_vm_readv", "io_uring_setup"} {
+	for _, call := range []string{"unshare", "setns", "ptrace", "keyctl", "process_vm_readv", "mknodat", "io_uring_setup"} {
 		if w.Denied[call] != "EPERM" {
 			t.Errorf("%s: %q", call, w.Denied[call])
 		}

@@ -15,7 +15,8 @@ import (
 )
 
 // readOnlyRoot: a file can't be made where programs are, because the file
-// system is read-only and not because of anybody's permissions.
+// system is read-only and not because of anybody's permissions. A kernel that
+// looks at permissions first, as gVisor's does, has to show a read-only mount.
 func (p *probe) readOnlyRoot(context.Context) (wire.Outcome, string) {
 	const file = "/usr/bin/.probe"
 	_, missing := os.Lstat(p.in(file))
@@ -29,6 +30,12 @@ func (p *probe) readOnlyRoot(context.Context) (wire.Outcome, string) {
 		return pass("opening %s for writing: %v", file, unix.EROFS)
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return fail("there is no directory /usr/bin in this room, so the root can't be seen to be read-only")
+	case errors.Is(err, unix.EACCES):
+		mounts, _ := readMounts(filepath.Join(p.Proc, "self/mounts"))
+		if m, ok := mountOf(mounts, filepath.Dir(file)); ok && m.has("ro") {
+			return pass("opening %s for writing: %v, and %s, which it is on, is mounted ro", file, unix.EACCES, m.point)
+		}
+		return fail("opening %s for writing: %v, want %v, and no mount there is ro", file, unix.EACCES, unix.EROFS)
 	default:
 		return fail("opening %s for writing: %v, want %v", file, plain(err), unix.EROFS)
 	}
@@ -45,10 +52,12 @@ func (p *probe) oneWritableDir(context.Context) (wire.Outcome, string) {
 	if !ok {
 		return fail("%s is not a mount of its own", p.WorkDir)
 	}
-	for _, option := range []string{"nosuid", "nodev"} {
-		if !work.has(option) {
-			return fail("%s is mounted without %s (%s)", p.WorkDir, option, strings.Join(work.options, ","))
-		}
+	if !work.has("nosuid") {
+		return fail("%s is mounted without nosuid (%s)", p.WorkDir, strings.Join(work.options, ","))
+	}
+	walls, fault := p.noDevices(work)
+	if fault != "" {
+		return fail("%s", fault)
 	}
 	file := filepath.Join(p.in(p.WorkDir), ".probe")
 	if err := p.Create(file); err != nil {
@@ -73,11 +82,41 @@ func (p *probe) oneWritableDir(context.Context) (wire.Outcome, string) {
 	if len(other) > 0 {
 		return fail("these can be written too: %s", strings.Join(other, ", "))
 	}
-	detail := p.WorkDir + " is a writable " + work.fstype + " with nosuid and nodev, and nothing else can be written"
+	detail := p.WorkDir + " is a writable " + work.fstype + " with " + walls + ", and nothing else can be written"
 	if len(excused) > 0 {
 		detail += " but " + strings.Join(excused, ", ")
 	}
 	return pass("%s", detail)
+}
+
+// noDevices says by what no device in the work directory can be used, or why
+// one could. In a kernel without nodev mounts, devices must not be made by
+// anybody: not by this process, and not by a scanner, whom its filter answers.
+func (p *probe) noDevices(work mount) (walls, fault string) {
+	if work.has("nodev") {
+		return "nosuid and nodev", ""
+	}
+	if !p.request.OwnKernel {
+		return "", p.WorkDir + " is mounted without nodev (" + strings.Join(work.options, ",") + ")"
+	}
+	without := "this sandbox's kernel has no nodev, and "
+	if err := p.MakeDevice(filepath.Join(p.in(p.WorkDir), ".probe-device")); !errors.Is(err, unix.EPERM) {
+		return "", without + "making a device in " + p.WorkDir + " answered " + answer(err) + ", want " + answer(unix.EPERM)
+	}
+	switch said := p.child.Denied["mknodat"]; {
+	case p.childErr != nil:
+		return "", without + "nothing is known of a scanner's devices: " + p.childErr.Error()
+	case said != "EPERM" && said != "ENOSYS":
+		return "", without + "a scanner's mknodat answered " + said + ", want EPERM"
+	}
+	return "nosuid (this sandbox's kernel is its own and has no nodev; instead no device can be made in it: agent and scanner were refused)", ""
+}
+
+func answer(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	return plain(err).Error()
 }
 
 // otherWritable returns what this process can write besides the work
@@ -103,7 +142,8 @@ func (p *probe) otherWritable(mounts []mount) (other, excused []string) {
 			other = append(other, name)
 		}
 	}
-	return append(other, p.devices()...), excused
+	devices, own := p.devices()
+	return append(other, devices...), append(excused, own...)
 }
 
 // harmless reports whether a writable mount keeps nothing that another run or
@@ -128,20 +168,37 @@ const hostIPC = "ipc:[4026531839]"
 // devices returns the devices directly in /dev that can be written and are not
 // ones that every program may have, such as a host's kvm, fuse or uinput.
 // Permissions and a read-only mount don't close a device: its driver decides.
-func (p *probe) devices() []string {
+//
+// own are those of a kernel that is the sandbox's own.
+func (p *probe) devices() (found, own []string) {
 	entries, err := os.ReadDir(p.in("/dev"))
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	var found []string
 	for _, e := range entries {
 		file := filepath.Join("/dev", e.Name())
 		info, err := os.Stat(p.in(file))
-		if err == nil && info.Mode()&fs.ModeDevice != 0 && p.Writable(p.in(file)) && !harmlessDevice(p.in(file)) {
+		if err != nil || info.Mode()&fs.ModeDevice == 0 || !p.Writable(p.in(file)) || harmlessDevice(p.in(file)) {
+			continue
+		}
+		if p.request.OwnKernel && ofOwnKernel(p.in(file)) {
+			own = append(own, file+" (a device of the sandbox's own kernel)")
+		} else {
 			found = append(found, file+" (device)")
 		}
 	}
-	return found
+	return found, own
+}
+
+// ofOwnKernel reports whether a path is one of what gVisor's kernel shows in
+// every sandbox: its own /dev/fuse, which is of no use to who can't mount, and
+// this process's descriptors, of which opening one again makes no more.
+func ofOwnKernel(path string) bool {
+	if target, err := os.Readlink(path); err == nil && strings.HasPrefix(target, "/proc/self/fd/") {
+		return true
+	}
+	var s unix.Stat_t
+	return unix.Stat(path, &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFCHR && s.Rdev == unix.Mkdev(10, 229)
 }
 
 // harmlessDevice reports whether a path is one of the devices that every
@@ -173,6 +230,17 @@ func create(path string) error {
 		}
 		return unix.Close(fd)
 	}
+}
+
+// makeDevice makes a character device that every program may have, and takes
+// it away again.
+func makeDevice(path string) error {
+	const null = 1<<8 | 3
+	err := unix.Mknod(path, unix.S_IFCHR|0o600, null)
+	if err == nil {
+		_ = os.Remove(path)
+	}
+	return err
 }
 
 // plain is the errno alone, without a path that the detail names already.

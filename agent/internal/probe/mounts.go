@@ -47,6 +47,18 @@ func mountAt(mounts []mount, point string) (mount, bool) {
 	return mount{}, false
 }
 
+// mountOf returns the mount that a path is on: the last one made at it or
+// above it.
+func mountOf(mounts []mount, path string) (mount, bool) {
+	for i := len(mounts) - 1; i >= 0; i-- {
+		point := strings.TrimSuffix(mounts[i].point, "/")
+		if path == point || strings.HasPrefix(path, point+"/") {
+			return mounts[i], true
+		}
+	}
+	return mount{}, false
+}
+
 // unescape undoes the kernel's octal escapes of blanks and backslashes.
 func unescape(s string) string {
 	var b strings.Builder

@@ -3,6 +3,7 @@ package probe_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -118,13 +119,24 @@ func command(path, content string, mode os.FileMode) func(*testing.T, *fixture) 
 // otherDevice is a device of this machine that not every program may have.
 func otherDevice(t *testing.T) string {
 	t.Helper()
-	for _, path := range []string{"/dev/kmsg", "/dev/mem", "/dev/loop-control", "/dev/fuse", "/dev/rtc0", "/dev/vda"} {
+	for _, path := range []string{"/dev/kmsg", "/dev/mem", "/dev/loop-control", "/dev/rtc0", "/dev/vda"} {
 		if info, err := os.Stat(path); err == nil && info.Mode()&os.ModeDevice != 0 {
 			return path
 		}
 	}
 	t.Skip("not run: this machine shows only harmless devices")
 	return ""
+}
+
+// ownKernel is a room in a kernel that has no nodev, which says made to who makes
+// a device.
+func ownKernel(made error, change func(*launch.WitnessReport)) func(*testing.T, *fixture) {
+	return func(t *testing.T, f *fixture) {
+		inMounts("/work ext4 rw,nosuid,nodev", "/work ext4 rw,nosuid")(t, f)
+		f.manifest.Probe.OwnKernel = true
+		f.MakeDevice = func(string) error { return made }
+		f.Witness = witness(change)
+	}
 }
 
 const path = "PATH=/usr/local/bin:/usr/bin"
@@ -143,13 +155,24 @@ var rooms = []broken{
 	{"loopback as a canary", func(_ *testing.T, f *fixture) { f.manifest.Canaries[0] = "127.0.0.1:80" }, wire.AssertNetwork, wire.Fail, "could route to"},
 
 	{"a writable root", create("/usr/bin/.probe", nil), wire.AssertReadOnlyRoot, wire.Fail, "could be opened for writing"},
-	{"a root kept by permissions alone", create("/usr/bin/.probe", unix.EACCES), wire.AssertReadOnlyRoot, wire.Fail, "permission denied, want read-only file system"},
+	{"a root kept by permissions alone", both(create("/usr/bin/.probe", unix.EACCES), inMounts("/ ext4 ro", "/ ext4 rw")), wire.AssertReadOnlyRoot, wire.Fail, "permission denied, want read-only file system, and no mount there is ro"},
+	{"programs on a writable mount of their own", both(create("/usr/bin/.probe", unix.EACCES), inMounts("/dev/vdb /work", "/dev/vdc /usr ext4 rw 0 0\n/dev/vdb /work")), wire.AssertReadOnlyRoot, wire.Fail, "no mount there is ro"},
+	{"a writable root over a read-only mount", both(create("/usr/bin/.probe", unix.EACCES), inMounts("/dev/vdb /work", "/dev/vdc /usr ext4 ro 0 0\n/dev/vdd / ext4 rw 0 0\n/dev/vdb /work")), wire.AssertReadOnlyRoot, wire.Fail, "no mount there is ro"},
+	{"a root that no mount can be seen of", both(create("/usr/bin/.probe", unix.EACCES), inMounts("/dev/vda / ", "/dev/vda /other ")), wire.AssertReadOnlyRoot, wire.Fail, "no mount there is ro"},
 	{"a room without /usr/bin", create("/usr/bin/.probe", unix.ENOENT), wire.AssertReadOnlyRoot, wire.Fail, "no directory /usr/bin"},
 
 	{"a work directory that can't be written", create("/work/.probe", unix.EACCES), wire.AssertWorkDir, wire.Fail, "/work can't be written: permission denied"},
 	{"a full work directory", create("/work/.probe", unix.ENOSPC), wire.AssertWorkDir, wire.Fail, "no space left"},
 	{"a work directory without nosuid", inMounts("/work ext4 rw,nosuid,nodev", "/work ext4 rw,nodev"), wire.AssertWorkDir, wire.Fail, "without nosuid"},
 	{"a work directory without nodev", inMounts("/work ext4 rw,nosuid,nodev", "/work ext4 rw,nosuid"), wire.AssertWorkDir, wire.Fail, "without nodev"},
+	{"a kernel without nodev that lets devices be made", ownKernel(nil, nil), wire.AssertWorkDir, wire.Fail, "making a device in /work answered ok"},
+	{"a kernel without nodev in which a device is refused for another reason", ownKernel(unix.ENOSPC, nil), wire.AssertWorkDir, wire.Fail, "no space left on device, want operation not permitted"},
+	{"a kernel without nodev whose scanner's call is the kernel's to answer", ownKernel(unix.EPERM, func(r *launch.WitnessReport) { delete(r.Denied, "mknodat") }), wire.AssertWorkDir, wire.Fail, "a scanner's mknodat answered , want EPERM"},
+	{"a kernel without nodev that has not even nosuid", both(ownKernel(unix.EPERM, nil), inMounts("/work ext4 rw,nosuid,nodev", "/work ext4 rw")), wire.AssertWorkDir, wire.Fail, "without nosuid"},
+	{"a host's device in a kernel of its own", both(ownKernel(unix.EPERM, nil), func(t *testing.T, f *fixture) {
+		f.link(t, "/dev/kvm", otherDevice(t))
+		f.writable = append(f.writable, "/dev/kvm")
+	}), wire.AssertWorkDir, wire.Fail, "/dev/kvm (device)"},
 	{"a second mount over the work directory", inMounts("/dev/vdb /work", "/dev/vdb /work ext4 rw,nosuid,nodev 0 0\n/dev/vdc /work xfs rw 0 0\ntmpfs /elsewhere"), wire.AssertWorkDir, wire.Fail, "without nosuid"},
 	{"a work directory that is no mount", inMounts("/dev/vdb /work ", "/dev/vdb /workdir "), wire.AssertWorkDir, wire.Fail, "not a mount of its own"},
 	{"a second writable directory", both(inMounts("/dev/vdb /work", "tmpfs /tmp tmpfs rw,nosuid,nodev 0 0\n/dev/vdb /work"), also("/tmp")), wire.AssertWorkDir, wire.Fail, "written too: /tmp (tmpfs)"},
@@ -295,6 +318,17 @@ var fine = []struct {
 	change func(*testing.T, *fixture)
 }{
 	{"pid 1", pids(1, 0)},
+	{"a kernel that looks at permissions before a read-only mount", create("/usr/bin/.probe", unix.EACCES)},
+	{"a kernel without nodev in which nobody can make a device", ownKernel(unix.EPERM, nil)},
+	{"a descriptor among the devices of a kernel of its own", both(ownKernel(unix.EPERM, nil), func(t *testing.T, f *fixture) {
+		fd, err := unix.Open(otherDevice(t), unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Close(fd) })
+		f.link(t, "/dev/stdin", fmt.Sprintf("/proc/self/fd/%d", fd))
+		f.writable = append(f.writable, "/dev/stdin")
+	})},
 	{"pid 1 of a virtual machine", func(t *testing.T, f *fixture) { f.PID, f.PPID = 1, 0; f.namespace(t, "pid:[4026531836]") }},
 	{"no PWD", environ("HOME=/work", path)},
 	{"the machine's own name, which podman sets", extra("HOSTNAME=sandbox")},

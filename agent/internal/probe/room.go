@@ -45,6 +45,8 @@ type Room struct {
 	// Create creates a file for writing, or opens one that exists, and
 	// reports what the kernel said.
 	Create func(path string) error
+	// MakeDevice makes a device, and reports what the kernel said.
+	MakeDevice func(path string) error
 	// Witness starts a process behind what a scanner is started behind, with
 	// the given directories closed to it.
 	Witness func(ctx context.Context, closed []string) (launch.WitnessReport, error)
@@ -66,7 +68,7 @@ func Here(workDir, home, path string) Room {
 		Network: func(ctx context.Context, canaries []netip.AddrPort) []gate.Finding {
 			return gate.Check(ctx, canaries, Silence)
 		},
-		Writable: writable, Create: create, Witness: launch.Witness, Outgrow: outgrow,
+		Writable: writable, Create: create, MakeDevice: makeDevice, Witness: launch.Witness, Outgrow: outgrow,
 		Nodename: unix.ByteSliceToString(name.Nodename[:]), Kills: oom.Find(oom.Root, os.Getpid()).Kills,
 	}
 }

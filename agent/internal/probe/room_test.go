@@ -101,7 +101,8 @@ func good(t *testing.T) *fixture {
 				}
 				return real.Create(path)
 			},
-			Nodename: "sandbox", Exchanges: []string{"/bundle"},
+			MakeDevice: func(string) error { return unix.EPERM },
+			Nodename:   "sandbox", Exchanges: []string{"/bundle"},
 			Witness: witness(nil),
 			Outgrow: outgrown(probe.Outgrown{Stopped: true, TouchedMB: 2040, How: "SIGKILL"}, nil),
 			Kills:   kills(0, 1),
@@ -139,7 +140,7 @@ func witness(change func(*launch.WitnessReport)) func(context.Context, []string)
 	return func(context.Context, []string) (launch.WitnessReport, error) {
 		r := launch.WitnessReport{
 			Seccomp: 2, SeccompFilters: 1, NoNewPrivs: 1, UID: 65532, CanClose: true,
-			Denied: map[string]string{"unshare": "EPERM", "clone3": "ENOSYS"},
+			Denied: map[string]string{"unshare": "EPERM", "clone3": "ENOSYS", "mknodat": "EPERM"},
 		}
 		if change != nil {
 			change(&r)

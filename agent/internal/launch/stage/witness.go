@@ -17,12 +17,13 @@ var attempts = []struct {
 	trap uintptr
 	args [3]uintptr
 }{
-	{"unshare", unix.SYS_UNSHARE, [3]uintptr{0}},                     // else: success
-	{"setns", unix.SYS_SETNS, [3]uintptr{^uintptr(0), 0}},            // else: EBADF
-	{"ptrace", unix.SYS_PTRACE, [3]uintptr{unix.PTRACE_DETACH, 0}},   // else: ESRCH
-	{"keyctl", unix.SYS_KEYCTL, [3]uintptr{^uintptr(0) >> 1}},        // else: EOPNOTSUPP
-	{"process_vm_readv", unix.SYS_PROCESS_VM_READV, [3]uintptr{0}},   // else: success or ESRCH
-	{"io_uring_setup", unix.SYS_IO_URING_SETUP, [3]uintptr{0, 0, 0}}, // else: EFAULT, EINVAL
+	{"unshare", unix.SYS_UNSHARE, [3]uintptr{0}},                            // else: success
+	{"setns", unix.SYS_SETNS, [3]uintptr{^uintptr(0), 0}},                   // else: EBADF
+	{"ptrace", unix.SYS_PTRACE, [3]uintptr{unix.PTRACE_DETACH, 0}},          // else: ESRCH
+	{"keyctl", unix.SYS_KEYCTL, [3]uintptr{^uintptr(0) >> 1}},               // else: EOPNOTSUPP
+	{"process_vm_readv", unix.SYS_PROCESS_VM_READV, [3]uintptr{0}},          // else: success or ESRCH
+	{"mknodat", unix.SYS_MKNODAT, [3]uintptr{^uintptr(0), 0, unix.S_IFCHR}}, // else: EFAULT
+	{"io_uring_setup", unix.SYS_IO_URING_SETUP, [3]uintptr{0, 0, 0}},        // else: EFAULT, EINVAL
 }
 
 // witness says what it sees of itself and of the directories in its arguments,
