@@ -64,14 +64,18 @@ func (s *started) Fetched() bool {
 }
 
 // grace is how long an engine's command may take to end by itself once its
-// container is being removed.
+// container has been removed.
 const grace = 3 * time.Second
 
 // drive runs the engine's command to its end. When ctx ends the container is
-// removed first, which ends the command: a command that is killed leaves its
-// container running (https://github.com/moby/moby/issues/35647), and may even
-// make it afterwards. left says that a container could not be seen gone.
+// ended first, which ends the command: a command that is killed leaves its
+// container running (https://github.com/moby/moby/issues/35647), or makes it
+// afterwards, and podman's leaves what it was just making of a network, which
+// nobody knows of then. left says that a container could not be seen gone.
 func (r *Runtime) drive(ctx context.Context, j *job, spec process.Spec) (exit process.Exit, left, err error) {
+	if ctx.Err() != nil {
+		return exit, nil, ctx.Err()
+	}
 	own, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
 	done := make(chan struct{})
@@ -85,7 +89,7 @@ func (r *Runtime) drive(ctx context.Context, j *job, spec process.Spec) (exit pr
 			return exit, nil, nil
 		}
 	case <-ctx.Done():
-		r.end(ctx, j, done)
+		r.end(context.WithoutCancel(ctx), j, done)
 		kill()
 		<-done
 	}
@@ -99,18 +103,28 @@ func (r *Runtime) ended(exit process.Exit) bool {
 	return exit.Signal == 0 && !slices.Contains([]int{engineFailed, notInvoked, notFound}, exit.Status)
 }
 
-// end removes the container until the command has ended, for a time at most.
+// end kills the container, again and again while there is none yet, and lets
+// the command take it away: whoever removed a container that is just being
+// started would do so beside it. It is removed for a command that has not ended
+// in time, or that waits for something else, such as an image.
 func (r *Runtime) end(ctx context.Context, j *job, done <-chan struct{}) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-	defer cancel()
-	again := time.NewTicker(100 * time.Millisecond)
+	patience := time.NewTimer(r.removal)
+	defer patience.Stop()
+	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
-	for {
-		_ = r.remove(ctx, j.host, j.name())
+	for killed := false; ; {
+		if !killed {
+			killed = r.must(ctx, j.host, "kill", "--signal", "KILL", j.name()) == nil
+		}
 		select {
 		case <-done:
 			return
-		case <-ctx.Done():
+		case <-patience.C:
+			_ = r.remove(ctx, j.host, j.name())
+			select {
+			case <-done:
+			case <-time.After(grace):
+			}
 			return
 		case <-again.C:
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
 
@@ -61,7 +62,9 @@ func (r *Runtime) join(ctx context.Context, j *job, in *Instance) *sandbox.Error
 	return r.makeNetwork(ctx, j, in.Deadline)
 }
 
-// makeNetwork makes a run's own network, in a subnet that is free.
+// makeNetwork makes a run's own network, in a subnet that is free. The calls
+// outlive ctx: of one that is broken off nobody knows whether docker's daemon
+// makes the network all the same, after its removal perhaps.
 func (r *Runtime) makeNetwork(ctx context.Context, j *job, deadline time.Time) *sandbox.Error {
 	args := append([]string{"network", "create", "--driver", "bridge"}, labels(j.spec.Label, deadline)...)
 	if r.config.Engine == Podman {
@@ -70,10 +73,14 @@ func (r *Runtime) makeNetwork(ctx context.Context, j *job, deadline time.Time) *
 	var err error
 	for range overlaps {
 		free := subnet(r.config.StoragePool, rand.Uint32())
-		if err = r.must(ctx, j.host, append(args, "--subnet", free.String(), j.name())...); err == nil {
+		err = r.must(context.WithoutCancel(ctx), j.host, append(args, "--subnet", free.String(), j.name())...)
+		if ctx.Err() != nil {
+			break
+		}
+		if err == nil {
 			return nil
 		}
-		if ctx.Err() != nil || !isOverlap(err) {
+		if !isOverlap(err) {
 			break
 		}
 	}
@@ -84,6 +91,12 @@ func (r *Runtime) makeNetwork(ctx context.Context, j *job, deadline time.Time) *
 	return fault
 }
 
+// unfetched is the bundle of a run that has no container yet.
+type unfetched struct{ bundle.Carrier }
+
+// Fetched says that nobody has fetched it.
+func (unfetched) Fetched() bool { return false }
+
 func isOverlap(err error) bool {
 	said := err.Error()
 	return strings.Contains(said, "overlaps") || strings.Contains(said, "already used on the host") ||
@@ -92,7 +105,7 @@ func isOverlap(err error) bool {
 
 func (r *Runtime) networkFault(ctx context.Context, err error) *sandbox.Error {
 	if ctx.Err() != nil {
-		return &sandbox.Error{Kind: sandbox.Cancelled, Err: context.Cause(ctx)}
+		return bundle.EndError(ctx, unfetched{})
 	}
 	fault := &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "making the run's network", Err: err, Hint: docs}
 	var call *callError
@@ -122,7 +135,7 @@ func (r *Runtime) removeNetwork(ctx context.Context, h *host, name string) error
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
 	for {
-		err := r.must(ctx, h, "network", "rm", name)
+		err := r.must(context.WithoutCancel(ctx), h, "network", "rm", name)
 		if err == nil || strings.Contains(err.Error(), "not found") || strings.Contains(err.Error(), "No such network") {
 			return nil
 		}

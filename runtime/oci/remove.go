@@ -15,14 +15,15 @@ import (
 const removalTime = 15 * time.Second
 
 // remove kills and removes a container by its name or id, with what the image
-// called its volumes. That there is none is no error.
+// called its volumes. That there is none is no error. The call outlives ctx: a
+// removal that is broken off leaves a container's network without the container.
 func (r *Runtime) remove(ctx context.Context, h *host, name string) error {
 	args := []string{"rm", "-f", "-v"}
 	if r.config.Engine == Podman {
 		// Or it is asked to stop first, and waited for.
 		args = append(args, "-t", "0", "-i")
 	}
-	return r.must(ctx, h, append(args, name)...)
+	return r.must(context.WithoutCancel(ctx), h, append(args, name)...)
 }
 
 // must is a short call whose only answer is its status.

@@ -32,6 +32,8 @@ func stubbed(t *testing.T, engine, run string, change ...func(*Config)) *Runtime
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The script makes no container that could be killed.
+	r.removal = 300 * time.Millisecond
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -134,7 +136,6 @@ func TestAnEngineThatHangsIsAStartTimeoutWithItsWords(t *testing.T) {
 func TestAContainerThatCannotBeSeenGoneIsSaidToBeLeft(t *testing.T) {
 	r := stubbed(t, Podman, "exit 125")
 	r.engine.config.Binary = writeScript(t, testkit.Dir(t), "#!/bin/sh\ncase $1 in --version) echo podman version 4.3.1 ;; *) echo broken >&2; exit 125 ;; esac\n")
-	r.removal = 300 * time.Millisecond
 	if _, err := r.Run(t.Context(), stubSpec()); err == nil || !strings.Contains(err.Error(), "may be left, for a sweep to remove") {
 		t.Errorf("got %v", err)
 	}
