@@ -1,10 +1,11 @@
 // Command inmate is what the heavy tests and benchmarks run inside a sandbox:
-// it lists a tree, or does nothing at all.
+// it lists a tree, at once or after a while, or does nothing at all.
 package main
 
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/batleforc/batlehub-sandbox/heavy/internal/listing"
 )
@@ -12,13 +13,30 @@ import (
 func main() {
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == "list":
-		if err := listing.Write(os.Stdout, os.Args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, "inmate:", err)
-			os.Exit(1)
-		}
+		list(os.Args[2])
+	case len(os.Args) == 4 && os.Args[1] == "linger":
+		linger(os.Args[2], os.Args[3])
 	case len(os.Args) == 2 && os.Args[1] == "nothing":
 	default:
-		fmt.Fprintln(os.Stderr, "usage: inmate list DIR | inmate nothing")
+		fmt.Fprintln(os.Stderr, "usage: inmate list DIR | inmate linger DURATION DIR | inmate nothing")
 		os.Exit(2)
 	}
+}
+
+func list(dir string) {
+	if err := listing.Write(os.Stdout, dir); err != nil {
+		fmt.Fprintln(os.Stderr, "inmate:", err)
+		os.Exit(1)
+	}
+}
+
+// linger makes a scanner that takes its time.
+func linger(duration, dir string) {
+	d, err := time.ParseDuration(duration)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "inmate:", err)
+		os.Exit(2)
+	}
+	<-time.After(d)
+	list(dir)
 }

@@ -12,13 +12,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
+	"github.com/batleforc/batlehub-sandbox/heavy/internal/child"
 	"github.com/batleforc/batlehub-sandbox/runtime/storage/s3"
 )
 
@@ -60,7 +60,7 @@ type Server struct {
 	options Options
 	dir     string
 	address string
-	process *process
+	process *child.Process
 }
 
 // Start starts a server on a free port and makes its bucket. It ends with the
@@ -135,16 +135,24 @@ func freeAddress(t testing.TB, host string) string {
 // Restart starts the server again where it was, on what it had stored.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
+	if err := s.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Resume is Restart for what is not the test's own goroutine.
+func (s *Server) Resume(ctx context.Context) error {
 	s.Kill()
 	var err error
-	if s.process, err = start(s.command(), filepath.Join(s.dir, "log")); err != nil {
-		t.Fatalf("starting %s: %v", s.kind, err)
+	if s.process, err = child.Start(s.command(), filepath.Join(s.dir, "log")); err != nil {
+		return fmt.Errorf("starting %s: %w", s.kind, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), readyTime)
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	if err := s.ready(ctx); err != nil {
-		t.Fatalf("%s did not come up: %v\n%s", s.kind, err, s.log())
+		return fmt.Errorf("%s did not come up: %w\n%s", s.kind, err, s.log())
 	}
+	return nil
 }
 
 func (s *Server) command() *exec.Cmd {
@@ -185,7 +193,7 @@ func (s *Server) ready(ctx context.Context) error {
 		}
 		select {
 		case <-tick.C:
-		case <-s.process.done:
+		case <-s.process.Done():
 			return errors.New("it ended")
 		case <-ctx.Done():
 			return err
@@ -201,7 +209,7 @@ func (s *Server) log() string {
 // Kill ends the server at once, as a crash would.
 func (s *Server) Kill() {
 	if s.process != nil {
-		s.process.kill()
+		s.process.Kill()
 	}
 }
 
@@ -243,40 +251,3 @@ func (s *Server) Backend(t testing.TB, change ...func(*s3.Config)) *s3.Backend {
 
 // String is the server's kind and address.
 func (s *Server) String() string { return fmt.Sprintf("%s at %s", s.kind, s.address) }
-
-// process is a child that ends with this process, whatever ends that.
-type process struct {
-	cmd  *exec.Cmd
-	done chan struct{}
-}
-
-func start(cmd *exec.Cmd, log string) (*process, error) {
-	f, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	cmd.Stdout, cmd.Stderr = f, f
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	p := &process{cmd: cmd, done: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		// The signal comes when the thread that started the child ends.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(p.done)
-		defer f.Close()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-		}
-	}()
-	return p, <-started
-}
-
-func (p *process) kill() {
-	if p.cmd.Process != nil {
-		_ = p.cmd.Process.Kill()
-	}
-	<-p.done
-}
