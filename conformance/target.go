@@ -47,6 +47,8 @@ const (
 	// WorkWall: the work directory holds what the policy's MaxBytes says, and
 	// no more.
 	WorkWall Capability = "work-wall"
+	// OuterFilter: a system call filter of the engine's lies below the agent's.
+	OuterFilter Capability = "outer-filter"
 	// UserNamespace: whoever is inside is nobody of the host's.
 	UserNamespace Capability = "user-namespace"
 	// Storage: bundles go by a storage endpoint, which a run without network
@@ -100,6 +102,10 @@ type Target struct {
 	// which bundle and result pass; empty when there is none. Nothing of it may
 	// be open to the scanner.
 	Exchange string
+
+	// Masked are files of the kernel's that everybody may read on a host, and
+	// that tell nothing inside; empty when the runtime masks none.
+	Masked []string
 
 	// Allowed is the one destination of a run without network: the storage
 	// endpoint. The zero value says that there is none.

@@ -16,10 +16,11 @@ func engineWalls() []Spec {
 	}
 	return []Spec{
 		w("W84", "two runs at once do not meet over a network", "Whatever network a run needs for its transport, no other run is on it.", Broken, strangers),
-		w("W110", "the engine's filter lies below the agent's", "The engine's own profile and no_new_privs are on before the agent adds its own, so that neither has to be believed alone.", Kept, twoFilters, Images),
+		w("W110", "the engine's filter lies below the agent's", "The engine's own profile and no_new_privs are on before the agent adds its own, so that neither has to be believed alone.", Kept, twoFilters, OuterFilter),
 		w("W111", "the exchange directory is closed to the scanner", "Bundle and result pass through a directory of the agent's uid: what is in there is nothing of the scanner's, although it has that uid too.", Kept, exchangeClosed),
 		w("W114", "who is inside is nobody of the host's", "In a user namespace of its own a sandbox's uid, whatever it becomes, is one that owns nothing outside.", Broken, ownUsers, UserNamespace),
 		w("W113", "the work directory is full at its size", "The work directory is memory of the sandbox's, so that it ends where the policy says and the scanner is told so.", Kept, workFull, WorkWall),
+		w("W115", "what the kernel tells about the machine is masked", "Keys, interrupts and timers of the whole machine are no scanner's business; what the runtime says to mask is empty or not there.", Kept, masked),
 	}
 }
 
@@ -72,4 +73,22 @@ func workFull(t *T) {
 	written, err := strconv.Atoi(one(r.Values["MiB"]))
 	t.Expect(err).NotTo(gomega.HaveOccurred())
 	t.Expect(written).To(gomega.BeNumerically(">=", size-8), "the work directory is smaller than the policy says")
+}
+
+// masked looks at each file that the target masks: it is not there, or empty.
+func masked(t *T) {
+	if len(t.s.target.Masked) == 0 {
+		t.NotClaimed("the target masks nothing")
+	}
+	shown := 0
+	for _, name := range t.s.target.Masked {
+		if b, err := os.ReadFile(name); err == nil && len(b) > 0 {
+			shown++
+		}
+		out := t.Exited(t.HostileSpec("cat", name))
+		t.Expect(out.Stdout).To(gomega.BeEmpty(), "%s can be read", name)
+	}
+	if shown == 0 {
+		t.NotRun("this host's kernel has none of %v", t.s.target.Masked)
+	}
 }

@@ -49,6 +49,7 @@ func Edits(b *Builder) []Edit {
 	b.variants = nil
 	bwrapMutants(b)
 	ociMutants(&ociBase{builder: b})
+	crunMutants(&crunBase{builder: b})
 	return slices.Concat(append(b.variants, noFilter, wireNext)...)
 }
 
@@ -57,6 +58,7 @@ func Edits(b *Builder) []Edit {
 func (b *Builder) Prepare(ctx context.Context) error {
 	bwrapMutants(b)
 	ociMutants(&ociBase{builder: b})
+	crunMutants(&crunBase{builder: b})
 	for _, edits := range append(b.variants, noFilter, wireNext, nil) {
 		if _, err := b.AgentBinary(ctx, edits...); err != nil {
 			return err
@@ -65,7 +67,10 @@ func (b *Builder) Prepare(ctx context.Context) error {
 	if _, err := b.HostileBinary(ctx); err != nil {
 		return err
 	}
-	_, err := b.editor(ctx)
+	if _, err := b.editor(ctx); err != nil {
+		return err
+	}
+	_, err := b.configEditor(ctx)
 	return err
 }
 
@@ -129,6 +134,11 @@ func (b *Builder) HostileBinary(ctx context.Context) (string, error) {
 // editor is the program that stands in an engine's place.
 func (b *Builder) editor(ctx context.Context) (string, error) {
 	return b.build(ctx, module+"/conformance/internal/argvedit", "argvedit", nil)
+}
+
+// configEditor is the program that stands in an OCI runtime program's place.
+func (b *Builder) configEditor(ctx context.Context) (string, error) {
+	return b.build(ctx, module+"/conformance/internal/configedit", "configedit", nil)
 }
 
 // build builds one program, static and stripped. Go's own cache and the

@@ -85,7 +85,7 @@ func (b *ociBase) target(broken breakage) *conformance.Target {
 		Name: strings.Join([]string{oci.Name, b.Engine, b.Transport}, "-"),
 		Capabilities: []conformance.Capability{
 			conformance.Results, conformance.Timeouts, conformance.Walls, conformance.Sweep, conformance.Network, conformance.Images, conformance.Probe,
-			conformance.MemoryWall, conformance.ProcessWall, conformance.WorkWall,
+			conformance.MemoryWall, conformance.ProcessWall, conformance.WorkWall, conformance.OuterFilter,
 		},
 		Versions: map[string]string{},
 		Scanner:  scanner,

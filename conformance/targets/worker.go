@@ -13,6 +13,7 @@ import (
 
 	"github.com/batleforc/batlehub-sandbox/conformance"
 	"github.com/batleforc/batlehub-sandbox/runtime/bwrap"
+	"github.com/batleforc/batlehub-sandbox/runtime/crun"
 	"github.com/batleforc/batlehub-sandbox/runtime/none"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/wire"
@@ -26,6 +27,7 @@ type workerConfig struct {
 	Bwrap *bwrap.Config
 	None  *none.Config
 	OCI   *ociWorker
+	Crun  *crun.Config
 }
 
 // workerOf is the command's own hidden verb that makes one run and waits. What
@@ -93,6 +95,8 @@ func (c *workerConfig) runtime(ctx context.Context) (sandbox.Runtime, error) {
 		return none.New(*c.None)
 	case c.OCI != nil:
 		return c.OCI.runtime(ctx)
+	case c.Crun != nil:
+		return crun.New(*c.Crun)
 	}
 	return nil, errors.New("a worker without a runtime")
 }

@@ -22,7 +22,7 @@ import (
 type flags struct {
 	runtime, adapter, out, focus    string
 	engine, transport, s3, s3Binary string
-	engineBinary                    string
+	engineBinary, program           string
 	parallel                        int
 	agent, hostile, source, cache   string
 	gitleaks, packages              string
@@ -40,7 +40,8 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	f := &flags{command: "sandbox-conformance " + strings.Join(args, " ")}
 	set := flag.NewFlagSet("sandbox-conformance", flag.ContinueOnError)
 	set.SetOutput(stderr)
-	set.StringVar(&f.runtime, "runtime", "", "the runtime to check: none, bwrap or oci")
+	set.StringVar(&f.runtime, "runtime", "", "the runtime to check: none, bwrap, oci or crun")
+	set.StringVar(&f.program, "program", "", "with --runtime crun: runc, crun or runsc, or a path of one")
 	set.StringVar(&f.engine, "engine", "", "with --runtime oci: podman or docker")
 	set.StringVar(&f.transport, "transport", "", "with --runtime oci: mount or storage")
 	set.StringVar(&f.engineBinary, "engine-binary", "", "the engine's command line (default: the engine's name)")
@@ -91,6 +92,8 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 		return nil, fmt.Errorf("--runtime oci wants --engine %s and --transport %s", strings.Join(engines, " or "), strings.Join(transports, " or "))
 	case f.runtime != "oci" && (f.engine != "" || f.transport != "" || f.s3Binary != "" || f.engineBinary != ""):
 		return nil, errors.New("--engine, --engine-binary, --transport, --minio and --s3-binary go with --runtime oci alone")
+	case (f.runtime == "crun") != (f.program != ""):
+		return nil, errors.New("--runtime crun wants --program runc, crun, runsc or a path of one, and nothing else does")
 	case !slices.Contains(targets.S3Servers, f.s3):
 		return nil, fmt.Errorf("--s3 %q is no server that this command starts: %s", f.s3, strings.Join(targets.S3Servers, " or "))
 	case f.parallel < 0:
@@ -116,7 +119,7 @@ func (f *flags) defaults() {
 
 // The values of --runtime, --engine and --transport.
 var (
-	runtimes   = []string{"none", "bwrap", "oci"}
+	runtimes   = []string{"none", "bwrap", "oci", "crun"}
 	engines    = []string{"podman", "docker"}
 	transports = []string{"mount", "storage"}
 )
@@ -155,6 +158,8 @@ func targetOf(ctx context.Context, f *flags, b *targets.Builder) (target *confor
 		target, closing, err = targets.OCI(ctx, b, targets.OCIOptions{
 			Engine: f.engine, Transport: f.transport, Binary: f.engineBinary, S3: f.s3, S3Binary: f.s3Binary, Self: self,
 		})
+	case "crun":
+		target, err = targets.Crun(ctx, b, f.program, self)
 	default:
 		target, err = adapter.Target(ctx, f.adapter)
 	}
