@@ -42,6 +42,10 @@ func Left(e *sandbox.Error, err error) *sandbox.Error {
 	case is:
 		// One line says who and when once.
 		err = fmt.Errorf("%s: %w", left.Detail, left.Err)
+		if e.Err != nil {
+			e.Err = fmt.Errorf("%w; %w", e.Err, err)
+			return e
+		}
 	}
 	e.Err = errors.Join(e.Err, err)
 	return e

@@ -21,6 +21,10 @@ func TestWhatARunLeftIsSaidOnceAndInOneLine(t *testing.T) {
 		{nil, left, "sandbox oci: run j-s-1: crashed (storage): the bundle may be left: the server is gone; look there"},
 		{&sandbox.Error{Kind: sandbox.RunTimeout, Runtime: "oci"}, gone, "sandbox oci: run timeout: the server is gone"},
 		{&sandbox.Error{Kind: sandbox.RunTimeout, Runtime: "oci"}, left, "sandbox oci: run timeout: the bundle may be left: the server is gone"},
+		{
+			&sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeStorage, Runtime: "oci", Err: errors.New("no answer")}, left,
+			"sandbox oci: crashed (storage): no answer; the bundle may be left: the server is gone",
+		},
 	} {
 		if e := Left(c.e, c.err); e.Error() != c.want || !errors.Is(e, gone) {
 			t.Errorf("got  %v\nwant %s", e, c.want)
