@@ -42,7 +42,7 @@ func filterCases() []filterCase {
 		{"gitleaks", "gitleaks", strings.Fields("gitleaks dir --no-banner --no-color --log-level error --report-format json --report-path - --exit-code 9 /work/artifact"), "private-key", false},
 		{"yara", "yara", []string{"yara", "-r", "-s", "/usr/share/yara/install-scripts.yar", "/work/artifact"}, "decodes_and_executes", true},
 		{"clamscan", "clamav", []string{"clamscan", "--database=/var/lib/clamav", "--no-summary", "-r", "/work/artifact"}, "BatleHub.Test.Marker", false},
-		{"trivy secret,misconfig,license", "trivy", trivy("--format", "json", "--scanners", "secret,misconfig,license"), "MIT", false},
+		{"trivy secret,misconfig,license", "trivy", trivy("--format", "json", "--scanners", "secret,misconfig,license"), "WTFPL", false},
 		{"trivy cyclonedx", "trivy", trivy("--format", "cyclonedx"), "pkg:npm/left-pad@1.3.0", false},
 		{"syft", "syft", []string{"syft", "scan", "dir:/work/artifact", "-o", "cyclonedx-json", "-q"}, "left-pad", false},
 	}
