@@ -383,6 +383,26 @@ func TestACancelledSandboxLeavesNothing(t *testing.T) {
 	})
 }
 
+// A program that is only starting has no container to kill and nothing in the
+// cgroup yet: it is asked for again until there is.
+func TestARunIsOverSoonAtWhateverMomentItIsCancelled(t *testing.T) {
+	each(t, func(t *testing.T, r *Runtime, _ Flavour) {
+		for _, after := range []time.Duration{2, 5, 10, 20, 40, 80, 160} {
+			ctx, cancel := context.WithCancel(t.Context())
+			began := time.Now()
+			time.AfterFunc(after*time.Millisecond, cancel)
+			_, err := r.Run(ctx, scan("sleep", "600"))
+			if sandbox.KindOf(err) != sandbox.Cancelled {
+				t.Errorf("after %d ms: %v", after, err)
+			}
+			if took := time.Since(began); took >= grace {
+				t.Errorf("after %d ms: it went on for %s", after, took)
+			}
+		}
+		nothingInState(t, r)
+	})
+}
+
 func TestClosingTheRuntimeEndsItsSandboxes(t *testing.T) {
 	r := live(t, "runc", nil)
 	done := make(chan error, 1)

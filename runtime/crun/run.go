@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/fail"
@@ -191,16 +192,24 @@ func (e engine) drive(ctx context.Context, g group, args []string, name string) 
 	return exit, err
 }
 
-// stop kills the container and waits for the program to end by itself.
+// stop kills the container and waits for the program to end by itself. What was
+// started and is not a container yet knows no name, and may not have entered
+// its cgroup either: it is killed as soon as it has.
 func (e engine) stop(ctx context.Context, g group, name string, ended <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
-	_, _ = e.call(ctx, killArgs(name)...)
-	// What was started and is not a container yet knows no name.
-	g.kill()
-	select {
-	case <-ended:
-	case <-ctx.Done():
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, _ = e.call(ctx, killArgs(name)...)
+		g.kill()
+		select {
+		case <-ended:
+			return
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
 }
 
