@@ -45,6 +45,7 @@ var refusals = []refusal{
 	{[]string{"conmon bytes"}, sandbox.Crashed, sandbox.CodeInternal, conmonGone},
 	{[]string{"write child: broken pipe"}, sandbox.Crashed, sandbox.CodeInternal, conmonGone},
 	{[]string{"runc did not terminate successfully"}, sandbox.Crashed, sandbox.CodeInternal, ociGone},
+	{[]string{"failed to start shim"}, sandbox.Crashed, sandbox.CodeInternal, shimGone},
 	{[]string{"OCI runtime", "signal: killed"}, sandbox.Crashed, sandbox.CodeInternal, ociGone},
 
 	{[]string{"No such image"}, sandbox.Refused, sandbox.CodeImageMissing, noImage},
@@ -89,6 +90,7 @@ var refusals = []refusal{
 
 const (
 	conmonGone    = "conmon or the OCI runtime was ended while it made the container; the run can be repeated"
+	shimGone      = "the containerd shim was ended while it made the container; the run can be repeated"
 	ociGone       = "the OCI runtime was ended while it made the container; the run can be repeated"
 	noAgent       = "the image needs the agent at /usr/local/bin/" + agent + ", executable, as the images of this release have it"
 	noImage       = `load or build the image on this host, or set [worker.sandbox.oci] pull = "if-absent"`

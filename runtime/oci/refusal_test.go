@@ -19,6 +19,7 @@ func TestAnEngineWhoseHelpersAreKilledIsACrashThatCanBeRepeated(t *testing.T) {
 		{Podman, 126, `Error: container create failed (no logs from conmon): conmon bytes "": readObjectStart: expect { or n, but found ` + "\x00", "conmon"},
 		{Podman, 126, "Error: write child: broken pipe", "conmon"},
 		{Docker, 125, "docker: Error response from daemon: failed to create shim task: OCI runtime create failed: runc did not terminate successfully: exit status 137: unknown", "OCI runtime"},
+		{Docker, 125, "docker: Error response from daemon: failed to start shim: start failed: dial unix /run/containerd/s/f7: connect: connection refused: unknown", "shim"},
 		{Podman, 126, "Error: something that nobody has seen", ""},
 		{Podman, 127, "", ""},
 	} {
