@@ -168,7 +168,11 @@ func (p proc) kill() bool {
 // leftRunning are processes of the scene's that are none of its servers.
 func (s *scene) leftRunning() []string {
 	var list []string
-	for _, p := range processes() {
+	all := processes()
+	for _, p := range all {
+		if p.isEmptyShim(all) {
+			continue
+		}
 		if p.name == "dockerd" || p.name == "containerd" || p.name == "minio" {
 			continue
 		}
@@ -184,6 +188,13 @@ func (s *scene) leftRunning() []string {
 		}
 	}
 	return list
+}
+
+// isEmptyShim says whether a process is a shim without a container. A daemon
+// that is killed while it starts one leaves it, and no command of docker's
+// knows of it or could end it.
+func (p proc) isEmptyShim(all []proc) bool {
+	return strings.HasPrefix(p.name, "containerd-shim") && !slices.ContainsFunc(all, func(c proc) bool { return c.parent == p.pid })
 }
 
 func (s *scene) owns(text string) bool {
