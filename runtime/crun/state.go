@@ -90,6 +90,14 @@ func ownDir(path string, mode fs.FileMode) error {
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	if err := checkOwn(path); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
+}
+
+// checkOwn sees that a directory is this process's own.
+func checkOwn(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return err
@@ -102,9 +110,6 @@ func ownDir(path string, mode fs.FileMode) error {
 		return fmt.Errorf("%s belongs to somebody else", path)
 	case info.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("%s is writable for others", path)
-	}
-	if info.Mode().Perm() != mode {
-		return os.Chmod(path, mode)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bwrap"
+	"github.com/batleforc/batlehub-sandbox/runtime/crun"
 	"github.com/batleforc/batlehub-sandbox/runtime/none"
 	"github.com/batleforc/batlehub-sandbox/runtime/oci"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
@@ -22,6 +23,9 @@ const Unsafe = "BATLEHUB_UNSAFE_NO_SANDBOX"
 // Options say what a runtime is made from.
 type Options struct {
 	Sandbox config.Sandbox
+	// Scanners are those of the configuration, for runtimes that know more of
+	// each than its runs.
+	Scanners map[string]config.Scanner
 	// Worker is the id of this worker.
 	Worker string
 	// Unsafe says that Unsafe was set, and so that walls may be missing.
@@ -57,6 +61,7 @@ type Built struct {
 	// runtimes that leave nothing.
 	OrphanAfter time.Duration
 
+	record    recorder
 	placement func(images []string) string
 }
 
@@ -71,6 +76,10 @@ func (b Built) Placement(images ...string) string {
 // Runtime makes the configured runtime. An error is a *config.Error or a
 // *sandbox.Error of kind Refused.
 func Runtime(o Options) (Built, error) {
+	if o.Sandbox.Runtime == crun.Name {
+		// Its runs are in its state directory.
+		return o.crun()
+	}
 	runDir, err := absolute(o.Sandbox.RunDir)
 	if err != nil {
 		return Built{}, err

@@ -32,6 +32,7 @@ func TestEachRuntimeOfThisBuildIsMadeFromItsConfiguration(t *testing.T) {
 	}{
 		{"none", ".", "", false},
 		{"bwrap", "/work", "rooms in /opt/sandbox", true},
+		{"crun", "/work", "program crun, rooms in /opt/sandbox", true},
 		{"oci", "/work", "engine podman, images a b, transport mount", false},
 	} {
 		b, err := Runtime(Options{Sandbox: sandboxConfig(t, c.runtime), Unsafe: true, Worker: "w"})
@@ -48,7 +49,7 @@ func TestEachRuntimeOfThisBuildIsMadeFromItsConfiguration(t *testing.T) {
 }
 
 func TestARuntimeThatIsNotInThisBuildIsRefused(t *testing.T) {
-	for _, name := range []string{"kubernetes", "crun", "remote", "x", ""} {
+	for _, name := range []string{"kubernetes", "remote", "x", ""} {
 		b, err := Runtime(Options{Sandbox: sandboxConfig(t, name)})
 		if err == nil || !config.IsConfig(err) || b.Runtime != nil {
 			t.Errorf("%q: %+v, %v", name, b, err)

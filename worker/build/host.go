@@ -9,9 +9,11 @@ import (
 	"github.com/batleforc/batlehub-sandbox/worker/doctor"
 )
 
-// Host is what a doctor has to know about the runtimes of this build.
-func Host() doctor.Runtimes {
+// Host is what a doctor has to know about the runtimes of this build, made from
+// those options. It opens nothing.
+func Host(o Options) doctor.Runtimes {
 	return doctor.Runtimes{
+		Direct: directHost(o),
 		Bwrap: doctor.Engine{
 			Find: bwrap.FindBinary,
 			Version: func(ctx context.Context, path string) (string, bool) {

@@ -40,6 +40,7 @@ type Sandbox struct {
 	RunDir            string
 	Bwrap             Bwrap
 	OCI               OCI
+	Crun              Crun
 }
 
 // StartTimeout is StartTimeoutSecs as a duration.
@@ -58,6 +59,12 @@ func (s Sandbox) StorageHop() bool {
 	return s.Runtime == "kubernetes" || s.Runtime == "oci" && s.OCI.Transport == "storage"
 }
 
+// Offline says that no run of this runtime can have a network.
+func (s Sandbox) Offline() bool { return s.Runtime == "crun" }
+
+// memoryDir says that the work directory is memory and charged to the run.
+func (s Sandbox) memoryDir() bool { return s.Images() || s.Runtime == "crun" }
+
 // OCI is [worker.sandbox.oci].
 type OCI struct {
 	Engine          string
@@ -74,6 +81,24 @@ type OCI struct {
 // OrphanAfter is OrphanAfterSecs as a duration.
 func (o OCI) OrphanAfter() time.Duration { return time.Duration(o.OrphanAfterSecs) * time.Second }
 
+// Crun is [worker.sandbox.crun].
+type Crun struct {
+	Program  string
+	StateDir string
+	Rooms    string
+	// Digests has the pinned digests of rooms by their scanners.
+	Digests         map[string]string
+	UsernsBase      uint32
+	User            string
+	CgroupParent    string
+	CPUMilli        int64
+	NoPivot         bool
+	OrphanAfterSecs int64
+}
+
+// OrphanAfter is OrphanAfterSecs as a duration.
+func (c Crun) OrphanAfter() time.Duration { return time.Duration(c.OrphanAfterSecs) * time.Second }
+
 // Bwrap is [worker.sandbox.bwrap].
 type Bwrap struct {
 	Binary string
@@ -83,19 +108,23 @@ type Bwrap struct {
 // Scanner is [scanners.<name>]. Fields that were not set have their zero value
 // and are filled in from the scanner's type.
 type Scanner struct {
-	Name       string
-	Type       string
-	Command    string
-	Args       []string
-	Layout     *Layout
-	Timeout    time.Duration
-	Network    *bool
-	Findings   string
-	Image      string
-	Endpoint   string
-	Online     bool
-	Timeline   bool
-	Ecosystems []string
+	Name     string
+	Type     string
+	Command  string
+	Args     []string
+	Layout   *Layout
+	Timeout  time.Duration
+	Network  *bool
+	Findings string
+	Image    string
+	// SeccompProfile is the file of a profile of its own, SeccompSHA256 its
+	// digest.
+	SeccompProfile string
+	SeccompSHA256  string
+	Endpoint       string
+	Online         bool
+	Timeline       bool
+	Ecosystems     []string
 	// AddressSpaceMB is 0 when it was not set.
 	AddressSpaceMB int64
 	// File and Line are where the table begins, for messages.

@@ -14,7 +14,7 @@ import (
 var Runtimes = []string{"none", "bwrap", "oci", "kubernetes", "crun"}
 
 // built are the runtimes that this build has.
-var built = []string{"none", "bwrap", "oci"}
+var built = []string{"none", "bwrap", "oci", "crun"}
 
 // imageRuntimes are the runtimes whose runs are opened from an image.
 var imageRuntimes = []string{"oci", "kubernetes"}
@@ -59,6 +59,9 @@ func (d *document) decode() (*Config, error) {
 	if err := d.decodeOCI(&c.Worker.Sandbox.OCI); err != nil {
 		return nil, err
 	}
+	if err := d.decodeCrun(&c.Worker.Sandbox.Crun); err != nil {
+		return nil, err
+	}
 	if err := d.validateSandbox(c); err != nil {
 		return nil, err
 	}
@@ -81,12 +84,15 @@ func (d *document) validateSandbox(c *Config) error {
 			return d.refuse(path("bwrap")+sep+name, "worker.sandbox.bwrap.%s is empty; leave the key out for the default", name)
 		}
 	}
-	if s.Images() && s.MaxExtractedMB >= s.MemoryLimitMB {
+	if s.memoryDir() && s.MaxExtractedMB >= s.MemoryLimitMB {
 		blame := path("max_extracted_mb")
 		if !d.set(blame) {
 			blame = path("memory_limit_mb")
 		}
 		return d.refuse(blame, "max_extracted_mb is %d and memory_limit_mb %d: under runtime '%s' /work is memory and charged to the same limit, so a scanner would have none left; want less than memory_limit_mb", s.MaxExtractedMB, s.MemoryLimitMB, s.Runtime)
+	}
+	if s.Runtime == "crun" && d.set(path("run_dir")) {
+		d.warn(c, path("run_dir"), "run_dir has no effect under runtime %q; its runs are below [worker.sandbox.crun] state_dir", s.Runtime)
 	}
 	for _, name := range Runtimes {
 		if name != s.Runtime && d.set(path(name)) && !d.flagged(path("runtime")) {
@@ -148,6 +154,9 @@ func (d *document) decodeScanners(c *Config) error {
 		if s.Image != "" && !c.Worker.Sandbox.Images() {
 			return d.refuse(path+sep+"image", "image on scanner '%s' has no effect under runtime '%s'; it is read by the oci and kubernetes runtimes", name, c.Worker.Sandbox.Runtime)
 		}
+		if err := d.checkForCrun(c.Worker.Sandbox, s); err != nil {
+			return err
+		}
 		c.Scanners[name] = s
 	}
 	return nil
@@ -160,8 +169,9 @@ func (d *document) decodeScanner(name string) (Scanner, error) {
 	s := Scanner{
 		Name: name, File: file, Line: line,
 		Type: d.k.String(at("type")), Command: d.k.String(at("command")), Findings: d.k.String(at("findings")),
-		Image: d.k.String(at("image")), Endpoint: d.k.String(at("endpoint")),
-		Online: d.k.Bool(at("online")), Timeline: !d.k.Exists(at("timeline")) || d.k.Bool(at("timeline")),
+		Image: d.k.String(at("image")), SeccompProfile: d.k.String(at("seccomp_profile")), SeccompSHA256: d.k.String(at("seccomp_sha256")),
+		Endpoint: d.k.String(at("endpoint")),
+		Online:   d.k.Bool(at("online")), Timeline: !d.k.Exists(at("timeline")) || d.k.Bool(at("timeline")),
 		Ecosystems: d.k.Strings(at("ecosystems")), AddressSpaceMB: d.k.Int64(at("address_space_mb")),
 	}
 	if d.k.Exists(at("args")) {

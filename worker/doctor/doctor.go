@@ -39,6 +39,7 @@ type Check struct {
 type Runtimes struct {
 	Bwrap     Engine
 	OCI       Containers
+	Direct    Direct
 	CheckRoom func(dir string, commands ...string) ([]Problem, error)
 }
 
@@ -88,6 +89,9 @@ type Host struct {
 	Proc, Sys string
 	// Etc is /etc.
 	Etc string
+	// OpenFiles is this process's hard limit of open files; 0 means that it is
+	// looked at.
+	OpenFiles uint64
 	// EUID is this process's effective uid.
 	EUID int
 	// Try makes one sandbox around nothing and returns what the program at
@@ -120,6 +124,7 @@ func Examine(ctx context.Context, h Host) []Check {
 	}
 	checks := h.bwrap(ctx)
 	checks = append(checks, h.oci(ctx)...)
+	checks = append(checks, h.crun(ctx)...)
 	checks = append(checks, h.none())
 	for _, name := range config.Runtimes {
 		if err := config.CheckRuntime(name); err != nil {

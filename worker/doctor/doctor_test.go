@@ -42,13 +42,15 @@ func host(t *testing.T) Host {
 			},
 			CheckRoom: func(string, ...string) ([]Problem, error) { return nil, nil },
 			OCI:       containers(),
+			Direct:    direct(nil),
 		},
 		Sandbox: config.Sandbox{
 			MaxExtractedMB: 1, MemoryLimitMB: 16, RunDir: dir,
 			Bwrap: config.Bwrap{Binary: "bwrap", Rooms: filepath.Join(dir, "rooms")},
 			OCI:   config.OCI{Engine: "podman", Binary: "podman", Transport: "mount", Pull: "never", StoragePool: netip.MustParsePrefix("10.213.0.0/16")},
 		},
-		Rooms: []Room{{"gitleaks", "gitleaks"}}, Agent: "/usr/bin/batlehub-sandbox", UnsafeName: "UNSAFE",
+		OpenFiles: 4096,
+		Rooms:     []Room{{"gitleaks", "gitleaks"}}, Agent: "/usr/bin/batlehub-sandbox", UnsafeName: "UNSAFE",
 		Proc: filepath.Join(dir, "proc"), Sys: filepath.Join(dir, "sys"), EUID: 1000,
 		Try:  func(context.Context, string, int) (string, error) { return "", nil },
 		Look: func(name string) (string, error) { return "/usr/bin/" + name, nil },
@@ -88,6 +90,9 @@ func TestAHostOnWhichAllIsWellPasses(t *testing.T) {
 	}
 	if w := Worst(checks, "oci"); w != Pass {
 		t.Errorf("oci %s: %+v", w, checks)
+	}
+	if w := Worst(checks, "crun"); w != Pass {
+		t.Errorf("crun %s: %+v", w, checks)
 	}
 	if w := Worst(checks, "kubernetes"); w != Skipped {
 		t.Errorf("kubernetes %s", w)

@@ -140,16 +140,20 @@ func (h Host) agent() Check {
 
 func (h Host) rooms() []Check {
 	if len(h.Rooms) == 0 {
-		return []Check{{
-			Name: "rooms", Outcome: Skipped, Detail: "no scanner is configured",
-			Fixes: []string{"add a [scanners.<name>] table, or see sandboxctl scan --scanner"},
-		}}
+		return []Check{noScanner()}
 	}
 	var checks []Check
 	for _, r := range h.Rooms {
 		checks = append(checks, h.room(r))
 	}
 	return checks
+}
+
+func noScanner() Check {
+	return Check{
+		Name: "rooms", Outcome: Skipped, Detail: "no scanner is configured",
+		Fixes: []string{"add a [scanners.<name>] table, or see sandboxctl scan --scanner"},
+	}
 }
 
 func (h Host) room(r Room) Check {

@@ -181,8 +181,8 @@ func (p *probe) devices() (found, own []string) {
 		if err != nil || info.Mode()&fs.ModeDevice == 0 || !p.Writable(p.in(file)) || harmlessDevice(p.in(file)) {
 			continue
 		}
-		if p.request.OwnKernel && ofOwnKernel(p.in(file)) {
-			own = append(own, file+" (a device of the sandbox's own kernel)")
+		if what := ofOwnKernel(p.in(file)); what != "" && p.request.OwnKernel {
+			own = append(own, file+" ("+what+")")
 		} else {
 			found = append(found, file+" (device)")
 		}
@@ -190,15 +190,18 @@ func (p *probe) devices() (found, own []string) {
 	return found, own
 }
 
-// ofOwnKernel reports whether a path is one of what gVisor's kernel shows in
-// every sandbox: its own /dev/fuse, which is of no use to who can't mount, and
-// this process's descriptors, of which opening one again makes no more.
-func ofOwnKernel(path string) bool {
+// ofOwnKernel says which of those things a path is that gVisor's kernel shows
+// in every sandbox: its own /dev/fuse, which is of no use to who can't mount,
+// and a process's descriptors, of which opening one again makes no more.
+func ofOwnKernel(path string) string {
 	if target, err := os.Readlink(path); err == nil && strings.HasPrefix(target, "/proc/self/fd/") {
-		return true
+		return "a process's own descriptor"
 	}
 	var s unix.Stat_t
-	return unix.Stat(path, &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFCHR && s.Rdev == unix.Mkdev(10, 229)
+	if unix.Stat(path, &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFCHR && s.Rdev == unix.Mkdev(10, 229) {
+		return "of the sandbox's own kernel"
+	}
+	return ""
 }
 
 // harmlessDevice reports whether a path is one of the devices that every

@@ -37,6 +37,7 @@ type app struct {
 	rooms   string
 	runDir  string
 	engine  string
+	program string
 	image   string
 }
 
@@ -124,11 +125,12 @@ The status of "run" is the scanner's own; see "sandboxctl run --help".`,
 	flags := root.PersistentFlags()
 	flags.StringArrayVar(&a.configs, "config", nil, "configuration `file`; may be given more than once, later ones over earlier ones (default "+config.DefaultFile+" if it exists)")
 	flags.StringVar(&a.runtime, "runtime", "", "`name` of a runtime, instead of [worker.sandbox] runtime")
-	flags.StringVar(&a.rooms, "rooms", "", "`directory` with one room per scanner, instead of [worker.sandbox.bwrap] rooms")
+	flags.StringVar(&a.rooms, "rooms", "", "`directory` with one room per scanner, instead of [worker.sandbox.bwrap] and [worker.sandbox.crun] rooms")
 	flags.StringVar(&a.engine, "engine", "", "podman or docker, the `engine` of runtime oci, instead of [worker.sandbox.oci] engine")
+	flags.StringVar(&a.program, "program", "", "crun, runc or runsc, the `program` of runtime crun, instead of [worker.sandbox.crun] program")
 	flags.StringVar(&a.image, "image", "", "`image` of scanners that name none under runtime oci, instead of [worker.sandbox.oci] image")
 	flags.StringVar(&a.runDir, "run-dir", "", "`directory` for run directories, instead of [worker.sandbox] run_dir")
-	root.AddCommand(a.scanCommand(), a.runCommand(), a.probeCommand(), a.doctorCommand(), a.networkCommand(), a.treeCommand(), a.workerCommand(), a.versionCommand())
+	root.AddCommand(a.scanCommand(), a.runCommand(), a.probeCommand(), a.doctorCommand(), a.networkCommand(), a.treeCommand(), a.recordCommand(), a.workerCommand(), a.versionCommand())
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}
@@ -168,6 +170,8 @@ func (a *app) load() (*config.Config, error) {
 	for _, f := range []struct{ flag, value, key string }{
 		{"--runtime", a.runtime, "worker.sandbox.runtime"},
 		{"--rooms", a.rooms, "worker.sandbox.bwrap.rooms"},
+		{"--rooms", a.rooms, "worker.sandbox.crun.rooms"},
+		{"--program", a.program, "worker.sandbox.crun.program"},
 		{"--run-dir", a.runDir, "worker.sandbox.run_dir"},
 		{"--engine", a.engine, "worker.sandbox.oci.engine"},
 		{"--image", a.image, "worker.sandbox.oci.image"},
@@ -183,9 +187,9 @@ func (a *app) load() (*config.Config, error) {
 	if err := rehearse.Config(c); err != nil {
 		return nil, err
 	}
-	for flag, value := range map[string]string{"--engine": a.engine, "--image": a.image} {
-		if value != "" && c.Worker.Sandbox.Runtime != "oci" {
-			return nil, usagef("%s has no effect under runtime %q; it goes with --runtime oci", flag, c.Worker.Sandbox.Runtime)
+	for _, f := range []struct{ flag, value, runtime string }{{"--engine", a.engine, "oci"}, {"--image", a.image, "oci"}, {"--program", a.program, "crun"}} {
+		if f.value != "" && c.Worker.Sandbox.Runtime != f.runtime {
+			return nil, usagef("%s has no effect under runtime %q; it goes with --runtime %s", f.flag, c.Worker.Sandbox.Runtime, f.runtime)
 		}
 	}
 	for _, w := range c.Warnings {
@@ -236,7 +240,7 @@ func (a *app) openWith(ctx context.Context, c *config.Config, definitions []scan
 	var err error
 	s.Built, err = build.Runtime(build.Options{
 		Sandbox: c.Worker.Sandbox, Worker: worker, Unsafe: a.getenv(build.Unsafe) == "1", Canaries: s.canary.Addrs(),
-		Storage: c.Storage, Bundles: bundles, WorkerImage: image, Getenv: a.getenv,
+		Storage: c.Storage, Bundles: bundles, Scanners: c.Scanners, WorkerImage: image, Getenv: a.getenv,
 	})
 	if err != nil {
 		s.canary.Close()
@@ -334,6 +338,9 @@ func scanners(c *config.Config, names []string) ([]scanner.Definition, error) {
 			return nil, usagef("scanner %q makes calls of its own and runs in no sandbox, so it is not scanned with here", name)
 		}
 		d, err := scanner.Define(s)
+		if err == nil {
+			err = rehearse.Network(c, d)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,7 @@ func (a *app) doctor(c *cobra.Command, names []string, format string) error {
 	progress := ui.NewProgress(a.stderr)
 	progress.Start("looking at this host")
 	checks := doctor.Examine(c.Context(), doctor.Host{
-		Runtimes: build.Host(), Sandbox: conf.Worker.Sandbox, Rooms: rooms, Agent: agent,
+		Runtimes: build.Host(build.Options{Sandbox: conf.Worker.Sandbox, Scanners: conf.Scanners}), Sandbox: conf.Worker.Sandbox, Rooms: rooms, Agent: agent,
 		Unsafe: a.getenv(build.Unsafe) == "1", UnsafeName: build.Unsafe, EUID: os.Geteuid(),
 		Images: a.doctorImages(conf, rooms), Parallel: conf.Worker.MaxConcurrent, User: userName(),
 		Endpoints: func(ctx context.Context) ([]netip.AddrPort, error) { return build.StorageEndpoints(ctx, conf) },

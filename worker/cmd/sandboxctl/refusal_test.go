@@ -46,7 +46,7 @@ func TestABwrapThatCantStartIsThreeLines(t *testing.T) {
 	artifact := put(t, "a.tgz", tgz(t, entry{"a", "a"}))
 	said := "bwrap: setting up uid map: Permission denied"
 	config, dir := stubConfig(t, stub(t, "echo '"+said+"' >&2\nexit 1\n"))
-	cause, _ := build.Host().Bwrap.Diagnose("/proc", said)
+	cause, _ := build.Host(build.Options{}).Bwrap.Diagnose("/proc", said)
 	want := "ERROR sandbox: probe failed for runtime \"bwrap\": the sandbox never started — bwrap exited 1 and no result came back: " +
 		"\"bwrap: setting up uid map: Permission denied\"\n" + refusing +
 		"       (" + cause + "; see docs/operations/scan-worker.md#runtimes)\n"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/batleforc/batlehub-sandbox/runtime/room"
 	"github.com/batleforc/batlehub-sandbox/wire"
+	"github.com/batleforc/batlehub-sandbox/worker/build"
 	"github.com/batleforc/batlehub-sandbox/worker/internal/ui"
 )
 
@@ -20,20 +22,26 @@ type treeFlags struct {
 	files, dirs, images, commands  []string
 	agent                          string
 	libraries, allowShell, replace bool
+	pin                            bool
 }
 
 func (a *app) treeCommand() *cobra.Command {
 	var f treeFlags
 	c := &cobra.Command{
 		Use: "tree [SCANNER]", Short: "Build a scanner's room, from files or an image archive",
-		Long: `Builds the tree that a scanner runs in under runtime "bwrap": the scanner, what
-it needs, the agent, the mount points, and nothing else. It goes to the rooms'
+		Long: `Builds the tree that a scanner runs in under runtimes "bwrap" and "crun": the
+scanner, what it needs, the agent, the mount points, and nothing else. It goes to the rooms'
 directory under the scanner's name, or to --output. It is put together beside
 its place and checked, and appears at once or not at all.
+
+Runtime "crun" starts nothing in a room whose digest is not pinned: --pin, which
+is the default under that runtime, writes the digest to a file beside the room.
+Alone, --pin pins the room that stands there.
 
 Copying follows no link. A program that is linked with libraries needs
 --libraries, or an image that has them.`,
 		Example: `  sandboxctl tree gitleaks --file ./gitleaks --command gitleaks
+  sandboxctl tree gitleaks --file ./gitleaks --command gitleaks --pin
   sandboxctl tree --output /opt/sandbox/gitleaks --file /usr/local/bin/gitleaks=./gitleaks
   sandboxctl tree guarddog --image guarddog.tar --command guarddog`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -54,13 +62,18 @@ Copying follows no link. A program that is linked with libraries needs
 	flags.BoolVar(&f.libraries, "libraries", false, "copy the shared libraries that the room's programs are linked with from this host")
 	flags.BoolVar(&f.allowShell, "allow-shell", false, "let the room have a shell; its probe will fail all the same")
 	flags.BoolVar(&f.replace, "force", false, "replace the room if it exists; nothing but a room, or an empty directory, ever is replaced")
+	flags.BoolVar(&f.pin, "pin", false, "write the room's digest beside it, for runtime crun; without anything to build from, that of the room that is there")
 	return c
 }
 
 func (a *app) tree(c *cobra.Command, args []string, f treeFlags) error {
-	dir, err := a.treePlace(args, f)
+	alone := f.pin && len(f.files)+len(f.dirs)+len(f.images) == 0
+	dir, err := a.treePlace(args, &f)
 	if err != nil {
 		return err
+	}
+	if alone {
+		return a.pinRoom(c.Context(), dir, f)
 	}
 	o, err := f.options()
 	if err != nil {
@@ -86,11 +99,36 @@ func (a *app) tree(c *cobra.Command, args []string, f treeFlags) error {
 	}
 	p := &printer{w: a.stdout}
 	p.line("%s: %s, %s, %s", report.Dir, plural(int(report.Files), "file"), ui.Bytes(report.Bytes), report.Digest)
-	return p.err
+	if p.err != nil || !f.pin {
+		return p.err
+	}
+	return a.pin(c.Context(), dir)
 }
 
-// treePlace is the directory to build.
-func (a *app) treePlace(args []string, f treeFlags) (string, error) {
+// pinRoom pins a room that is there, once it is seen to be one.
+func (a *app) pinRoom(ctx context.Context, dir string, f treeFlags) error {
+	problems, err := room.Check(dir, f.commands...)
+	if err != nil {
+		return plainPathError(err)
+	}
+	if len(problems) > 0 {
+		return &room.ProblemsError{Problems: problems}
+	}
+	return a.pin(ctx, dir)
+}
+
+// pin writes the digest of a room beside it.
+func (a *app) pin(ctx context.Context, dir string) error {
+	digest, file, err := build.WritePin(ctx, dir)
+	if err != nil {
+		return plainPathError(err)
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s: pinned %s\n", file, digest)
+	return err
+}
+
+// treePlace is the directory to build. Under runtime crun a room is pinned.
+func (a *app) treePlace(args []string, f *treeFlags) (string, error) {
 	if f.output != "" {
 		if len(args) > 0 {
 			return "", usagef("both a scanner and --output are given; give one")
@@ -104,7 +142,11 @@ func (a *app) treePlace(args []string, f treeFlags) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(conf.Worker.Sandbox.Bwrap.Rooms, args[0]), nil
+	rooms := conf.Worker.Sandbox.Bwrap.Rooms
+	if conf.Worker.Sandbox.Runtime == "crun" {
+		rooms, f.pin = conf.Worker.Sandbox.Crun.Rooms, true
+	}
+	return filepath.Join(rooms, args[0]), nil
 }
 
 // options are what goes into the room: images first, so that files lie over

@@ -28,11 +28,24 @@ func Config(c *config.Config) error {
 		if err != nil {
 			return err
 		}
+		if err := Network(c, d); err != nil {
+			return err
+		}
 		if err := checkPlan(d); err != nil {
 			return &config.Error{File: s.File, Line: s.Line, Message: fmt.Sprintf("scanner '%s' can't be run: %v", name, err)}
 		}
 	}
 	return nil
+}
+
+// Network refuses a scanner whose type needs a network where no run can have
+// one. Its error is a *config.Error.
+func Network(c *config.Config, d scanner.Definition) error {
+	if !c.Worker.Sandbox.Offline() || !d.Network {
+		return nil
+	}
+	s := c.Scanners[d.Name]
+	return &config.Error{File: s.File, Line: s.Line, Message: fmt.Sprintf("network is true on scanner '%s' by its type, and %s", d.Name, config.NoNetwork(c.Worker.Sandbox.Runtime))}
 }
 
 // ecosystems are those that a scanner may be configured for. It is planned for

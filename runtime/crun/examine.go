@@ -1,0 +1,112 @@
+package crun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+)
+
+// Aspect is one thing that a host has, or lacks, for this runtime.
+type Aspect struct {
+	// Name is what was looked at.
+	Name string
+	// Detail is what there is, in words.
+	Detail string
+	// Fault is why no run would be started, nil if this does not stand in its
+	// way.
+	Fault *sandbox.Error
+}
+
+// Examine looks at what every run needs of the host, one thing after the other
+// whatever is missing before it, and changes nothing. Whether a cgroup can
+// really be made is left to the probe.
+func (r *Runtime) Examine(ctx context.Context) []Aspect {
+	p, missing := r.finder.find(ctx, r.config.Program)
+	found := Aspect{Name: "program", Fault: missing}
+	flavour := p.flavour
+	if missing == nil {
+		found.Detail = fmt.Sprintf("%s, which is %s", p.path, p.version)
+	} else {
+		// What the cgroups have to be depends on the program, and its name is
+		// all there is to go by.
+		flavour = Flavour(filepath.Base(r.config.Program))
+	}
+	return []Aspect{found, r.examineKernel(), r.examineIDs(), r.examineCgroups(flavour), r.examineState()}
+}
+
+func (r *Runtime) examineKernel() Aspect {
+	facts, fault := r.host.facts()
+	a := Aspect{Name: "namespaces", Detail: "this kernel has all that sandboxes are made of", Fault: fault}
+	if facts.Ramdisk {
+		a.Detail += "; this root is the kernel's first file system, and the program is told not to leave it by pivot_root"
+	}
+	return a
+}
+
+func (r *Runtime) examineIDs() Aspect {
+	base := r.config.UsernsBase
+	return Aspect{
+		Name:   "user ids",
+		Detail: fmt.Sprintf("this worker may give sandboxes the ids %d to %d", base, base+usernsSize-1),
+		Fault:  r.host.mayMap(base),
+	}
+}
+
+func (r *Runtime) examineCgroups(f Flavour) Aspect {
+	l, fault := r.host.layout(f)
+	a := Aspect{Name: "cgroups", Detail: "cgroup v2 with cpu, memory and pids", Fault: fault}
+	if fault == nil && l.isV1() {
+		a.Detail = "cgroup v1 with cpu, memory and pids"
+	}
+	return a
+}
+
+// examineState looks at the directory that a run would make.
+func (r *Runtime) examineState() Aspect {
+	dir := r.config.StateDir
+	a := Aspect{Name: "state directory", Detail: dir}
+	err := checkOwn(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		dir = filepath.Dir(dir)
+		a.Detail += ", which is not there yet and is made by the first run"
+		var info fs.FileInfo
+		if info, err = os.Stat(dir); err == nil && !info.IsDir() {
+			err = fmt.Errorf("%s is not a directory", dir)
+		}
+	}
+	if err == nil {
+		err = passable(dir)
+	}
+	if err != nil {
+		a.Fault = refusedConfig("the state directory "+r.config.StateDir+" can't be used", err)
+		a.Fault.Hint = "make what is above it: install -d -m 0755 " + filepath.Dir(r.config.StateDir) + "; or set [worker.sandbox.crun] state_dir"
+	}
+	return a
+}
+
+// CheckRoom reads a scanner's room whole, as a probe does, and returns its
+// pinned digest. The error is a *sandbox.Error.
+func (r *Runtime) CheckRoom(ctx context.Context, scanner string) (digest string, err error) {
+	path, fault := r.rooms.find(ctx, scanner, true)
+	if fault == nil {
+		if err := passable(r.config.Rooms); err != nil {
+			fault = refusedConfig("the root of a sandbox is nobody on this host, and can't get to "+r.config.Rooms, err)
+		}
+	}
+	if fault != nil {
+		fault.Runtime = Name
+		return "", fault
+	}
+	return r.rooms.pin(scanner, path)
+}
+
+// Pinned says whether a digest is pinned for a scanner's room, whatever it is.
+func (r *Runtime) Pinned(scanner string) bool {
+	_, err := r.rooms.pin(scanner, filepath.Join(r.config.Rooms, scanner))
+	return err == nil
+}
