@@ -1,15 +1,16 @@
 #!/bin/sh
 # Container engines for the tests that need one.
 #
-#   scripts/engines.sh up   [podman|docker|remap]   starts what is missing; all three without a name
-#   scripts/engines.sh env  [podman|docker|remap]   prints the environment to use: eval "$(scripts/engines.sh env)"
-#   scripts/engines.sh down [podman|docker|remap]   ends what up has started
+#   scripts/engines.sh up   [podman|docker|remap|rootless]   starts what is missing; all without a name
+#   scripts/engines.sh env  [podman|docker|remap|rootless]   prints the environment to use: eval "$(scripts/engines.sh env)"
+#   scripts/engines.sh down [podman|docker|remap|rootless]   ends what up has started
 #
 # An engine that works already is used as it is. Otherwise root gets a dockerd
 # with everything below one directory (BATLEHUB_ENGINES), and podman a
 # containers.conf for hosts on which its defaults fail: without systemd, with
 # cgroup v1, or with low hard limits. remap is a dockerd with userns-remap, in
-# a network namespace of its own, for the tests of that alone.
+# a network namespace of its own, for the tests of that alone. rootless is a user
+# with subordinate ids, as which root's tests run rootless podman.
 #
 # An engine that can't be had is no failure: env then says why, in the words
 # with which a test skips.
@@ -87,6 +88,20 @@ up_remap() {
   else why remap "dockerd with userns-remap does not start here"; fi
 }
 
+rootless_user=batlehub-rootless
+
+up_rootless() {
+  if ! root || ! have podman || ! have newuidmap || ! have useradd; then
+    why rootless "no podman with newuidmap that could be run as another user"
+    return 0
+  fi
+  mkdir -p "$base/rootless"
+  rm -f "$base/rootless/why"
+  id "$rootless_user" >/dev/null 2>&1 || useradd --system --no-create-home --shell /usr/sbin/nologin "$rootless_user"
+  # The user's own id, and one container's of --userns auto at a time or more.
+  subids "$rootless_user" 1610612736 262144
+}
+
 up_podman() {
   if ! have podman; then why podman "podman is not installed"; return 0; fi
   mkdir -p "$base/podman"
@@ -162,6 +177,7 @@ case $verb in
     if wanted podman; then up_podman; fi
     if wanted docker; then up_docker; fi
     if wanted remap; then up_remap; fi
+    if wanted rootless; then up_rootless; fi
     ;;
   env)
     if wanted podman && environment podman BATLEHUB_TEST_PODMAN && [ -e "$base/podman/containers.conf" ]; then
@@ -173,6 +189,9 @@ case $verb in
     fi
     if wanted remap && environment remap BATLEHUB_TEST_DOCKER_REMAP; then
       echo "export BATLEHUB_TEST_DOCKER_REMAP_HOST='$(sock remap)'"
+    fi
+    if wanted rootless && environment rootless BATLEHUB_TEST_PODMAN_ROOTLESS; then
+      echo "export BATLEHUB_TEST_PODMAN_ROOTLESS_USER='$rootless_user'"
     fi
     ;;
   down)
@@ -186,7 +205,7 @@ case $verb in
     if wanted remap; then down remap; fi
     ;;
   *)
-    echo "usage: scripts/engines.sh up|env|down [podman|docker|remap]" >&2
+    echo "usage: scripts/engines.sh up|env|down [podman|docker|remap|rootless]" >&2
     exit 2
     ;;
 esac

@@ -109,7 +109,7 @@ func TestTheProbeNamesWhatAnImageOrAnExtraArgumentBreaks(t *testing.T) {
 			r := l.with(func(config *Config) {
 				config.ExtraArgs, config.Canaries = c.extra, canary
 				if c.image != nil {
-					config.Image = testkit.AgentImage(t, l.engine, c.image)
+					config.Image = testkit.AgentImage(t, l.engine, nil, c.image)
 				}
 			})
 			report, err := r.Probe(t.Context(), sandbox.Room{Scanner: "tool", Commands: []string{"tool"}})

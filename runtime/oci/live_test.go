@@ -42,7 +42,7 @@ type live struct {
 func newLive(t *testing.T, engine string, change ...func(*Config)) *live {
 	t.Helper()
 	l := &live{t: t, engine: engine, worker: "t" + strings.ToLower(rand.Text()[:10])}
-	l.image = testkit.AgentImage(t, engine, nil)
+	l.image = testkit.AgentImage(t, engine, nil, nil)
 	l.Runtime = l.with(change...)
 	t.Cleanup(func() {
 		for _, kind := range [][]string{{"ps", "-a"}, {"network", "ls"}} {
@@ -80,8 +80,8 @@ func (l *live) with(change ...func(*Config)) *Runtime {
 func (l *live) say(args ...string) string {
 	l.t.Helper()
 	var stderr bytes.Buffer
-	// See callTime.
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	// See callTime; a run may have to wait for others' longer.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, l.engine, args...)
 	cmd.Stderr = &stderr

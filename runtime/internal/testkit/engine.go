@@ -59,12 +59,12 @@ func Image(t testing.TB, engine string, env []string, files map[string]ImageFile
 }
 
 // AgentImage makes an image of the agent and the tool, with changes: more
-// files, or nil to leave one out.
-func AgentImage(t testing.TB, engine string, changes map[string]*ImageFile) string {
+// files, or nil to leave one out. env is as in Image.
+func AgentImage(t testing.TB, engine string, env []string, changes map[string]*ImageFile) string {
 	t.Helper()
 	files := map[string]ImageFile{
 		"/usr/local/bin/batlehub-sandbox": {From: Agent(t), Mode: 0o755},
-		"/usr/bin/tool":                   {From: Build(t, ToolPackage), Mode: 0o755},
+		"/usr/bin/tool":                   {From: Tool(t), Mode: 0o755},
 	}
 	for path, f := range changes {
 		if f == nil {
@@ -73,7 +73,7 @@ func AgentImage(t testing.TB, engine string, changes map[string]*ImageFile) stri
 			files[path] = *f
 		}
 	}
-	return Image(t, engine, nil, files)
+	return Image(t, engine, env, files)
 }
 
 func layer(t testing.TB, files map[string]ImageFile) []byte {

@@ -17,6 +17,9 @@ import (
 // one that runs as a user without a home.
 const AgentEnv = "BATLEHUB_TEST_AGENT"
 
+// ToolEnv names ToolPackage's binary, likewise.
+const ToolEnv = "BATLEHUB_TEST_TOOL"
+
 // Dir is a temporary directory that every uid can reach, as t.TempDir is not.
 func Dir(t testing.TB) string {
 	t.Helper()
@@ -84,6 +87,15 @@ func Agent(t testing.TB) string {
 		return p
 	}
 	return Build(t, "github.com/batleforc/batlehub-sandbox/agent/cmd/batlehub-sandbox")
+}
+
+// Tool is the path of the program that images of tests hold.
+func Tool(t testing.TB) string {
+	t.Helper()
+	if p := os.Getenv(ToolEnv); p != "" {
+		return p
+	}
+	return Build(t, ToolPackage)
 }
 
 // Rooms makes a directory of rooms with one room in it, which holds an agent
