@@ -76,7 +76,8 @@ func (r *Runtime) endByName(ctx context.Context, f Flavour, name string, g group
 }
 
 // stateOf are the files and directories that a program keeps for a container:
-// <root>/<name> for crun and runc, and <root>/<name>_… for runsc.
+// <root>/<name> for crun and runc, and <root>/<name>_… for runsc, with a socket
+// that stays when a sandbox is killed while it starts.
 func stateOf(root, name string) []string {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -84,7 +85,7 @@ func stateOf(root, name string) []string {
 	}
 	var found []string
 	for _, e := range entries {
-		if e.Name() == name || strings.HasPrefix(e.Name(), name+"_") {
+		if e.Name() == name || strings.HasPrefix(e.Name(), name+"_") || e.Name() == "runsc-"+name+".sock" {
 			found = append(found, filepath.Join(root, e.Name()))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -59,5 +60,22 @@ func TestTheResultsPlaceIsASmallFileSystemOfTheRunsOwn(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(work); err != nil || len(entries) > 0 {
 		t.Errorf("%v are left, %v", entries, err)
+	}
+}
+
+func TestAllThatAProgramKeepsForAContainerIsFound(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{
+		"sbx-1", "sbx-1_sandbox:sbx-1.lock", "sbx-1_sandbox:sbx-1.state", "runsc-sbx-1.sock", "sbx-10", "runsc-sbx-10.sock", "null-netns",
+	} {
+		put(t, filepath.Join(root, name), "")
+	}
+	var found []string
+	for _, path := range stateOf(root, "sbx-1") {
+		found = append(found, filepath.Base(path))
+	}
+	want := []string{"runsc-sbx-1.sock", "sbx-1", "sbx-1_sandbox:sbx-1.lock", "sbx-1_sandbox:sbx-1.state"}
+	if !slices.Equal(found, want) {
+		t.Errorf("got %q, want %q", found, want)
 	}
 }
