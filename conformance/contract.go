@@ -275,7 +275,7 @@ func closeEndsRuns(t *T) {
 		done <- err
 	}()
 	// The run is in flight once the host shows its process, where it can.
-	t.s.eventually(func() bool { return len(t.s.processes()) > 0 })
+	t.s.eventually(t.s.running)
 	t.Expect(runtime.Close()).To(gomega.Succeed())
 	select {
 	case err := <-done:
@@ -376,7 +376,7 @@ func sweepSparesRuns(t *T) {
 		}
 		done <- err
 	}()
-	t.s.eventually(func() bool { return len(t.s.processes()) > 0 })
+	t.s.eventually(t.s.running)
 	for {
 		_, err := t.s.runtime.Sweep(t.ctx, sandbox.SweepPolicy{Worker: spec.Label.Worker, OlderThan: time.Hour})
 		t.Expect(err).NotTo(gomega.HaveOccurred())

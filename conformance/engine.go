@@ -75,6 +75,9 @@ func (t *T) result(end outcome, took time.Duration) report.Spec {
 	case report.NotClaimed:
 		// Doing without something that is not the core leaves the core whole.
 		missing, _ := t.unclaimed()
+		if _, ok := t.s.target.Without[spec.ID]; ok && missing == "" {
+			break
+		}
 		result.Core = slices.Contains(Core(), missing)
 	}
 	return result
@@ -117,6 +120,9 @@ func (t *T) decide() outcome {
 func (t *T) excused() (outcome, bool) {
 	if missing, ok := t.unclaimed(); ok {
 		return outcome{report.NotClaimed, fmt.Sprintf("%s does not claim %q", t.s.target.Name, missing)}, true
+	}
+	if reason, ok := t.s.target.Without[t.spec.ID]; ok {
+		return outcome{report.NotClaimed, reason}, true
 	}
 	if t.s.opened != nil {
 		return outcome{report.Fail, "the target can't be made: " + t.s.opened.Error()}, true
@@ -297,6 +303,19 @@ func (s *Session) alive() map[int]string {
 		}
 	}
 	return found
+}
+
+// running says whether a run of this session's is to be seen: by its processes,
+// or by its instance where the host has none of them.
+func (s *Session) running() bool {
+	if len(s.alive()) > 0 {
+		return true
+	}
+	if !s.target.Opaque || s.target.Left == nil {
+		return false
+	}
+	lines, err := s.target.Left(s.setup)
+	return err == nil && slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, s.target.Orphans.Instance) })
 }
 
 // processes lists them for the eye.

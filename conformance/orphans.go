@@ -123,7 +123,8 @@ func (s *Session) marked(mark string) int {
 }
 
 // steps are the moments that can be told from outside, and a grid over the
-// length of a run for those that can't.
+// length of a run for those that can't. Of a sandbox with a kernel of its own
+// nobody outside sees what its scanner does.
 func (t *T) steps(length time.Duration) []step {
 	patience := 2 * t.s.options.Bounds.Start
 	atLeast := func(n int) func(*worker, string) bool {
@@ -147,6 +148,12 @@ func (t *T) steps(length time.Duration) []step {
 		{"the scanner has just ended", "hold", []string{"200ms"}, gone(0)},
 		{"the result is written", "hold", []string{"200ms"}, gone(length / 20)},
 		{"the instance is removed", "hold", []string{"200ms"}, gone(length / 8)},
+	}
+	if t.s.target.Opaque {
+		list = []step{{"the scanner hangs", "daemon-and-hang", nil, func(*worker, string) bool {
+			<-time.After(2 * length)
+			return t.s.running()
+		}}}
 	}
 	const grid = 8
 	for i := range grid {
@@ -274,7 +281,7 @@ func (t *T) sweepKilled(before map[string]bool, union map[string]int) {
 func livingNeighbour(t *T) {
 	w := t.startWorker(t.workerRun("living", "hold", "held", "2s"))
 	t.Cleanup(func() { w.kill() })
-	started := t.s.within(2*t.s.options.Bounds.Start, func() bool { return len(t.s.alive()) > 0 || w.ended() })
+	started := t.s.within(2*t.s.options.Bounds.Start, func() bool { return t.s.running() || w.ended() })
 	t.Expect(started && !w.ended()).To(gomega.BeTrue(), "the worker's run never showed: %s", w.stderr.String())
 	sweeps := 0
 	for !w.ended() {
@@ -367,7 +374,7 @@ func ownOrphans(t *T) {
 		}
 		done <- err
 	}()
-	t.s.within(spec.StartTimeout, func() bool { return len(t.s.alive()) > 0 })
+	t.s.within(spec.StartTimeout, t.s.running)
 	label := wire.Label{Worker: t.s.setup.Worker, Job: t.job(), Scanner: spec.Label.Scanner, Attempt: spec.Label.Attempt + 100_000}
 	lines := t.plant(label, time.Now().Add(time.Hour))
 	removed := t.swept(sandbox.SweepPolicy{Worker: t.s.setup.Worker, OlderThan: time.Hour})

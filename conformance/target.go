@@ -107,6 +107,17 @@ type Target struct {
 	// that tell nothing inside; empty when the runtime masks none.
 	Masked []string
 
+	// Bound are the places inside that something of the host's is bound at, with
+	// the flags that its mount has to have; empty when there are none.
+	Bound map[string][]string
+
+	// Without are specs that the target does not claim to hold, by id, each with
+	// the reason. What is of the core and not claimed makes a report partial.
+	Without map[string]string
+	// Opaque says that a sandbox has a kernel of its own, so that this host has
+	// no process of what is inside; what Left lists tells of a run instead.
+	Opaque bool
+
 	// Allowed is the one destination of a run without network: the storage
 	// endpoint. The zero value says that there is none.
 	Allowed netip.AddrPort

@@ -226,7 +226,11 @@ func exchangeDir(t *T) []string {
 func filterIsOn(t *T, r attempt.Report) {
 	t.Expect(r.Values["Seccomp"]).To(gomega.Equal([]string{"2"}), "Seccomp in /proc/self/status")
 	t.Expect(r.Values["NoNewPrivs"]).To(gomega.Equal([]string{"1"}), "NoNewPrivs in /proc/self/status")
-	filters, err := strconv.Atoi(one(r.Values["Seccomp_filters"]))
+	shown := r.Values["Seccomp_filters"]
+	if len(shown) == 0 {
+		return // a kernel that does not count them (Linux before 5.9, gVisor)
+	}
+	filters, err := strconv.Atoi(one(shown))
 	t.Expect(err == nil && filters >= 1).To(gomega.BeTrue(), "Seccomp_filters is %v", r.Values["Seccomp_filters"])
 }
 

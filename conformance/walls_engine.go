@@ -3,6 +3,7 @@ package conformance
 import (
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/onsi/gomega"
@@ -21,6 +22,7 @@ func engineWalls() []Spec {
 		w("W114", "who is inside is nobody of the host's", "In a user namespace of its own a sandbox's uid, whatever it becomes, is one that owns nothing outside.", Broken, ownUsers, UserNamespace),
 		w("W113", "the work directory is full at its size", "The work directory is memory of the sandbox's, so that it ends where the policy says and the scanner is told so.", Kept, workFull, WorkWall),
 		w("W115", "what the kernel tells about the machine is masked", "Keys, interrupts and timers of the whole machine are no scanner's business; what the runtime says to mask is empty or not there.", Kept, masked),
+		w("W116", "what is bound from the host is bound with its flags", "Inputs and results pass through directories of the host's, where nothing is a device, privileged or a program, and what is only to be read can't be written.", Kept, boundWithFlags),
 	}
 }
 
@@ -90,5 +92,18 @@ func masked(t *T) {
 	}
 	if shown == 0 {
 		t.NotRun("this host's kernel has none of %v", t.s.target.Masked)
+	}
+}
+
+func boundWithFlags(t *T) {
+	if len(t.s.target.Bound) == 0 {
+		t.NotClaimed("the target binds nothing, or says nothing of its flags")
+	}
+	mounts := t.Hostile("mounts").Values
+	for place, want := range t.s.target.Bound {
+		flags := strings.Split(one(mounts[place]), ",")
+		for _, flag := range want {
+			t.Expect(flags).To(gomega.ContainElement(flag), "%s is mounted %v", place, mounts[place])
+		}
 	}
 }

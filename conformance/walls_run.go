@@ -129,7 +129,7 @@ func (t *T) meet(network bool, waits []string, waiting time.Duration, comes []st
 		first, second := t.HostileSpec(waits[0], append(waits[1:], waiting.String())...), t.HostileSpec(comes[0], append(comes[1:], coming.String())...)
 		first.Network, second.Network = network, network
 		wg.Go(func() { held, heldErr = t.Run(first) })
-		t.s.within(waiting/2, func() bool { return len(t.s.alive()) > 0 })
+		t.s.within(waiting/2, t.s.running)
 		came = t.HostileRun(second)
 		wg.Wait()
 		t.Expect(heldErr).NotTo(gomega.HaveOccurred())

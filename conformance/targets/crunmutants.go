@@ -24,13 +24,10 @@ func crunMutants(b *crunBase) []conformance.Mutant {
 		// The agent's own gate would see an open network before any spec does.
 		b.mutant("the network is the host's", "W70", crunBreakage{config: []configEdit{crunHostNetwork}, breakage: breakage{agent: noGate}}),
 		config("the root is mounted read-write", "W54", crunRootWritable),
-		b.mutant("a second place is writable", "W53", crunBreakage{
-			breakage: placed("var/tmp"), config: []configEdit{addMount("tmpfs", "tmpfs", "/var/tmp", "rw", "mode=1777", "nosuid", "nodev")},
-		}),
 		config("the work directory takes set-id programs and devices", "W55", crunWorkFlags),
 		config("the work directory has no size", "W113", crunWorkSize),
-		config("the inputs are bound without their flags", "P01", mountOptions("/bundle", "rbind", "rw")),
-		config("the result's place takes set-id programs", "P01", mountOptions("/out", "rbind", "rw")),
+		// The result's place has its flags from its mount on the host as well.
+		config("the inputs are bound without their flags", "W116", mountOptions("/bundle", "rbind", "rw")),
 		config("the agent is given a variable of the worker's", "P01", crunVariable),
 		config("capabilities can be had", "W50", crunCapabilities...),
 		config("inside one is root", "W51", crunAsRoot...),
@@ -43,12 +40,8 @@ func crunMutants(b *crunBase) []conformance.Mutant {
 		b.mutant("the agent leaves the result's place open", "W111", crunBreakage{breakage: breakage{agent: noScope}}),
 		b.sharing("the host's programs are in the room", "W63", "usr/sbin", func(conformance.Setup) string { return "/usr/sbin" }),
 		b.sharing("a directory of the host's is in the room", "W59", "oldroot", func(s conformance.Setup) string { return filepath.Dir(s.Dir) }),
-		b.sharing("two runs share a directory", "W100", "var/tmp", func(s conformance.Setup) string {
-			dir := filepath.Join(s.Dir, "shared")
-			_ = os.MkdirAll(dir, 0o777)
-			_ = os.Chmod(dir, 0o777)
-			return dir
-		}),
+		b.sharing("a second place is writable", "W53", "var/tmp", openDirectory),
+		b.sharing("two runs share a directory", "W100", "var/tmp", openDirectory),
 		b.wrapped("a sweep takes the young of other workers", "O03", func(s conformance.Setup, r sandbox.Runtime) sandbox.Runtime {
 			return &sweepsYoung{faulty{r}, b.bundles(s)}
 		}),
@@ -68,6 +61,14 @@ func crunMutants(b *crunBase) []conformance.Mutant {
 		config("the program lets privileges be gained", "W110", crunNoNewPrivs),
 		config("the program has no filter", "W110", crunUnconfined),
 	)
+}
+
+// openDirectory is a directory of a session's that everybody may write.
+func openDirectory(s conformance.Setup) string {
+	dir := filepath.Join(s.Dir, "shared")
+	_ = os.MkdirAll(dir, 0o777)
+	_ = os.Chmod(dir, 0o777)
+	return dir
 }
 
 // placed is a room with one more directory, for something to be mounted on.

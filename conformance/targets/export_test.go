@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/batleforc/batlehub-sandbox/conformance"
+	"github.com/batleforc/batlehub-sandbox/runtime/crun"
 )
 
 // OCIMutants are the mutants of the four pairs, made without an engine.
@@ -25,4 +26,13 @@ func TryS3(ctx context.Context, kind, binary string) error {
 		return err
 	}
 	return s.close()
+}
+
+// CrunMutants are the mutants of the three programs, made without one.
+func CrunMutants(b *Builder) []conformance.Target {
+	var list []conformance.Target
+	for _, flavour := range crun.Flavours {
+		list = append(list, conformance.Target{Name: string(flavour), Mutants: crunMutants(&crunBase{builder: b, flavour: flavour})})
+	}
+	return list
 }

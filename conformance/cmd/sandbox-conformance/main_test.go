@@ -37,6 +37,8 @@ func TestWhatIsWrongWithACommandLineIsNamed(t *testing.T) {
 		"--focus: error parsing regexp":                                   {"--runtime", "none", "--focus", "("},
 		`--focus "ZZ" matches no spec`:                                    {"--runtime", "none", "--focus", "ZZ"},
 		`--focus "01" matches no spec`:                                    {"--runtime", "none", "--focus", "01"},
+		"--runtime crun wants --program":                                  {"--runtime", "crun"},
+		"and nothing else does":                                           {"--runtime", "bwrap", "--program", "runc"},
 		"--slow wants a number above 0":                                   {"--runtime", "none", "--slow", "NaN"},
 	} {
 		var out, errs bytes.Buffer
@@ -56,6 +58,14 @@ func TestAFocusIsTakenForWhatItMatches(t *testing.T) {
 		if f.wants(conformance.Spec{ID: id}) != want {
 			t.Errorf("%s: want %v", id, want)
 		}
+	}
+}
+
+func TestATargetThatCantBeCheckedHereIsNotAFailedOne(t *testing.T) {
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"--runtime", "crun", "--program", "no-such-program", "--out", t.TempDir()}, &out, &errs)
+	if code != exitPartial || !strings.Contains(errs.String(), "not run: there is no program") {
+		t.Errorf("exited %d: %s", code, errs.String())
 	}
 }
 
