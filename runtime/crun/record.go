@@ -17,6 +17,7 @@ import (
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/fail"
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/process"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
 // Recording is what a traced run came to.
@@ -48,20 +49,36 @@ func (r Recording) Profile(others ...Recording) (file []byte, pin string, err er
 // times as slow, which the spec's timeouts have to allow for. runsc can't be
 // recorded: its sandboxes make no system call of their own.
 func (r *Runtime) Record(ctx context.Context, spec sandbox.RunSpec, strace string) (Recording, error) {
-	recording, fault := r.record(ctx, spec, strace)
+	recording, fault := r.record(ctx, spec, bundle.Manifest(spec, r.config.Canaries), strace)
 	if fault != nil {
 		return recording, fail.Named(fault, Name, spec.Label)
 	}
 	return recording, nil
 }
 
-func (r *Runtime) record(ctx context.Context, spec sandbox.RunSpec, strace string) (Recording, *sandbox.Error) {
+// RecordProbe is Record for a probe of a room. A scanner's own profile holds in
+// its probes too, and so has to have what an agent calls to assert the walls.
+func (r *Runtime) RecordProbe(ctx context.Context, room sandbox.Room, strace string) (Recording, error) {
+	m := bundle.ProbeManifest(room, r.config.Worker, r.config.Canaries)
+	m.Probe.MemoryWall = true
+	m.TimeoutMS *= probesSlower
+	recording, fault := r.record(ctx, sandbox.RunSpec{StartTimeout: probesSlower * probeStart}, m, strace)
+	if fault != nil {
+		return recording, fail.Named(fault, Name, m.Label)
+	}
+	return recording, nil
+}
+
+// probesSlower is how many times longer a probe may take while it is traced.
+const probesSlower = 5
+
+func (r *Runtime) record(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest, strace string) (Recording, *sandbox.Error) {
 	tracer, err := lookPath(strace)
 	if err != nil {
 		return Recording{}, noEngine("strace, which records, can't be found", err, "install strace")
 	}
 	var calls []string
-	answer, fault := r.runWith(ctx, spec, bundle.Manifest(spec, r.config.Canaries), false,
+	answer, fault := r.runWith(ctx, spec, m, false,
 		func(ctx context.Context, e engine, g group, dir *bundle.Dir, name string) (process.Exit, error) {
 			var exit process.Exit
 			var err error
@@ -70,6 +87,9 @@ func (r *Runtime) record(ctx context.Context, spec sandbox.RunSpec, strace strin
 		})
 	if fault != nil {
 		return Recording{}, fault
+	}
+	if m.Probe != nil {
+		return Recording{Output: sandbox.RunOutput{Result: *answer.result}, Calls: calls}, nil
 	}
 	out, fault := bundle.Output(answer.result, answer.stdout)
 	return Recording{Output: out, Calls: calls}, fault

@@ -79,7 +79,7 @@ func TestARuntimeWithoutProfilesRecordsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	_, err = b.Record(t.Context(), "strace", nil, func(sandbox.RunOutput) {})
+	_, err = b.Record(t.Context(), "strace", sandbox.Room{}, nil, func(sandbox.RunOutput) {})
 	if !config.IsConfig(err) || err.Error() != `scanners have no seccomp profiles of their own under runtime "bwrap"; they have under crun` {
 		t.Errorf("error %v", err)
 	}

@@ -18,21 +18,26 @@ type Profile struct {
 	Calls []string
 }
 
-// Record makes the runs, one after the other, with strace attached, and makes
-// a profile of what all of them called. done is told of each run's answer. A
+// Record makes a probe of the room and the runs, one after the other, with
+// strace attached, and makes a profile of what all of them called: it holds in
+// probes too. done is told of each run's answer. A
 // runtime whose scanners have no profiles of their own is a *config.Error.
-func (b Built) Record(ctx context.Context, strace string, specs []sandbox.RunSpec, done func(sandbox.RunOutput)) (Profile, error) {
+func (b Built) Record(ctx context.Context, strace string, room sandbox.Room, specs []sandbox.RunSpec, done func(sandbox.RunOutput)) (Profile, error) {
 	if b.record.runtime == nil {
 		return Profile{}, &config.Error{Message: fmt.Sprintf("scanners have no seccomp profiles of their own under runtime %q; they have under crun", b.Name())}
 	}
-	return b.record.profile(ctx, strace, specs, done)
+	return b.record.profile(ctx, strace, room, specs, done)
 }
 
 // recorder makes profiles over runtime crun; its zero value over none.
 type recorder struct{ runtime *crun.Runtime }
 
-func (r recorder) profile(ctx context.Context, strace string, specs []sandbox.RunSpec, done func(sandbox.RunOutput)) (Profile, error) {
-	var all []crun.Recording
+func (r recorder) profile(ctx context.Context, strace string, room sandbox.Room, specs []sandbox.RunSpec, done func(sandbox.RunOutput)) (Profile, error) {
+	probe, err := r.runtime.RecordProbe(ctx, room, strace)
+	if err != nil {
+		return Profile{}, err
+	}
+	all := []crun.Recording{probe}
 	for _, spec := range specs {
 		recording, err := r.runtime.Record(ctx, spec, strace)
 		if err != nil {
@@ -40,9 +45,6 @@ func (r recorder) profile(ctx context.Context, strace string, specs []sandbox.Ru
 		}
 		done(recording.Output)
 		all = append(all, recording)
-	}
-	if len(all) == 0 {
-		return Profile{}, &config.Error{Message: "there is nothing to record"}
 	}
 	file, digest, err := all[0].Profile(all[1:]...)
 	if err != nil {

@@ -88,13 +88,18 @@ func (a *app) record(c *cobra.Command, name string, artifacts []string, f record
 	progress := ui.NewProgress(a.stderr)
 	defer progress.Stop()
 	progress.Start("probing the room of " + name)
-	if err := proven(ctx, s); err != nil {
+	room := scan.Rooms(s.scanners, s.base)[0]
+	probed, err := s.Probe(ctx, room)
+	if err == nil {
+		err = probed.Err()
+	}
+	if err != nil {
 		progress.Stop()
 		return a.refusal(err)
 	}
 	p, done := &printer{w: a.stdout}, 0
 	progress.Start("recording " + names[0])
-	profile, err := s.Record(ctx, f.strace, specs, func(out sandbox.RunOutput) {
+	profile, err := s.Record(ctx, f.strace, room, specs, func(out sandbox.RunOutput) {
 		progress.Stop()
 		p.line("%s: %s", names[done], ended(out))
 		if done++; done < len(names) {
@@ -111,7 +116,7 @@ func (a *app) record(c *cobra.Command, name string, artifacts []string, f record
 	if err := writeProfile(output, profile.File, f.replace); err != nil {
 		return fmt.Errorf("writing the profile: %w", plainPathError(err))
 	}
-	p.line("%s: %s from %s; to use it:", output, plural(len(profile.Calls), "system call"), plural(len(specs), "run"))
+	p.line("%s: %s from %s; to use it:", output, plural(len(profile.Calls), "system call"), plural(len(specs), "run")+" and a probe")
 	p.line("")
 	p.line("[scanners.%s]", name)
 	p.line("seccomp_profile = %q", output)
@@ -140,20 +145,6 @@ func (a *app) recordSpecs(c *cobra.Command, s *session, artifacts []string, f re
 		}
 	}
 	return specs, names, nil
-}
-
-// proven probes every room of a session.
-func proven(ctx context.Context, s *session) error {
-	for _, room := range scan.Rooms(s.scanners, s.base) {
-		p, err := s.Probe(ctx, room)
-		if err == nil {
-			err = p.Err()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // ended says how a recorded run ended.
