@@ -157,7 +157,8 @@ func (r *Runtime) broken(ctx context.Context, j *job, p parcel, exit process.Exi
 	case exit.Signal != 0:
 		e.Signal = fail.Signal(exit.Signal)
 		how = r.config.Engine + " was killed by " + e.Signal
-	case exit.Status >= engineFailed && exit.Status <= notFound:
+	case exit.Status >= engineFailed && exit.Status <= notFound, exit.Status == 1 && strings.HasSuffix(exit.Stderr, badFormat):
+		// An agent of another architecture ends as if it had run.
 		r.recognise(e, exit.Status)
 	case exit.Status > 128:
 		r.killed(ctx, j, e, syscall.Signal(exit.Status-128), began)

@@ -43,8 +43,13 @@ func TestAFirewallIsRefusedThatWouldBeNone(t *testing.T) {
 		pool      string
 		endpoints []netip.AddrPort
 	}{
-		{"10.213.0.0/30", nil}, {"0.0.0.0/0", nil}, {"10.213.0.1/16", nil}, {"fd00::/64", nil},
-		{"10.213.0.0/16", addrs("10.213.0.1:80")}, {"10.213.0.0/16", addrs("[::1]:80")}, {"10.213.0.0/16", []netip.AddrPort{{}}},
+		{"10.213.0.0/30", nil},
+		{"0.0.0.0/0", nil},
+		{"10.213.0.1/16", nil},
+		{"fd00::/64", nil},
+		{"10.213.0.0/16", addrs("10.213.0.1:80")},
+		{"10.213.0.0/16", addrs("[::1]:80")},
+		{"10.213.0.0/16", []netip.AddrPort{{}}},
 	} {
 		if got, err := Firewall(netip.MustParsePrefix(c.pool), c.endpoints); err == nil {
 			t.Errorf("%+v: got %s", c, got)

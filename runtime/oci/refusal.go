@@ -21,6 +21,8 @@ const (
 	// notInvoked and notFound: its entrypoint can't be executed.
 	notInvoked = 126
 	notFound   = 127
+
+	badFormat = "exec format error"
 )
 
 // refusal is what an engine says and what it means.
@@ -32,14 +34,15 @@ type refusal struct {
 	hint  string
 }
 
-// refusals are looked through in order. The words are those of podman 4.3 to
-// 5.4 and docker 20.10 to 28, seen on real engines.
+// refusals are looked through in order. What a test calls recorded was seen:
+// podman 4.3.1, and docker 20.10.24 with client 28.2.2. The other words are those
+// of the engines' sources, of releases up to podman 5 and docker 28.
 var refusals = []refusal{
 	{[]string{`exec: "` + agent + `"`, "not found"}, sandbox.Refused, sandbox.CodeNoAgent, noAgent},
 	{[]string{`exec: "` + agent + `"`, "no such file"}, sandbox.Refused, sandbox.CodeNoAgent, noAgent},
 	{[]string{`exec: "` + agent + `"`, "permission denied"}, sandbox.Refused, sandbox.CodeNoAgent, noAgent},
 	{[]string{"executable file `" + agent + "`"}, sandbox.Refused, sandbox.CodeNoAgent, noAgent},
-	{[]string{"exec format error"}, sandbox.Refused, sandbox.CodeNoAgent, "the image is of another architecture: build it for this host's"},
+	{[]string{badFormat}, sandbox.Refused, sandbox.CodeNoAgent, "the image is of another architecture: build it for this host's"},
 
 	// What stands between an engine and its container was killed.
 	{[]string{"conmon bytes"}, sandbox.Crashed, sandbox.CodeInternal, conmonGone},
@@ -74,6 +77,7 @@ var refusals = []refusal{
 	{[]string{"no subuid ranges found"}, sandbox.Refused, sandbox.CodeHostRefused, subuids},
 	{[]string{"cannot find UID/GID for user"}, sandbox.Refused, sandbox.CodeHostRefused, subuids},
 	{[]string{"cannot find mappings for user"}, sandbox.Refused, sandbox.CodeHostRefused, subuids},
+	{[]string{"could not find enough available IDs"}, sandbox.Refused, sandbox.CodeHostRefused, subuids},
 	{[]string{"not enough unused IDs"}, sandbox.Refused, sandbox.CodeHostRefused, "enlarge the ranges in /etc/subuid and /etc/subgid: each container takes 65,533 ids"},
 	{[]string{"potentially insufficient UIDs or GIDs"}, sandbox.Refused, sandbox.CodeHostRefused, subuids},
 	{[]string{"cannot clone"}, sandbox.Refused, sandbox.CodeHostRefused, userns},
@@ -85,6 +89,7 @@ var refusals = []refusal{
 	{[]string{"RLIMIT", "operation not permitted"}, sandbox.Refused, sandbox.CodeHostRefused, "lower default_ulimits in containers.conf to what the worker may have"},
 	{[]string{"setting rlimit", "operation not permitted"}, sandbox.Refused, sandbox.CodeHostRefused, "lower default_ulimits in containers.conf to what the worker may have"},
 	{[]string{"controller", "is not available"}, sandbox.Refused, sandbox.CodeHostRefused, "delegate the cpu, memory and pids controllers to the worker's user"},
+	{[]string{"statfs", "no such file or directory"}, sandbox.Crashed, sandbox.CodeInternal, "the engine has to see the run directory where this worker does: look at [worker.sandbox] run_dir"},
 	{[]string{"no space left on device"}, sandbox.Crashed, sandbox.CodeNoSpace, "free space where the engine keeps its containers"},
 }
 

@@ -67,7 +67,8 @@ func stubSpec() sandbox.RunSpec {
 }
 
 // What engines said when they were asked for each of these, recorded from
-// podman 4.3.1 and docker 20.10.24 (client 28.2.2).
+// podman 4.3.1 and docker 20.10.24 (client 28.2.2); ids and names are shortened.
+// What is marked as such is put together from their sources.
 func TestAnEnginesFailuresAreUnderstood(t *testing.T) {
 	for _, c := range []struct {
 		engine string
@@ -85,6 +86,12 @@ func TestAnEnginesFailuresAreUnderstood(t *testing.T) {
 		{Podman, 125, `Error: default OCI runtime "nosuchrt" not found: invalid argument`, sandbox.Refused, sandbox.CodeConfig},
 		{Podman, 125, "Error: unable to find network with name or ID nosuchnet: network not found", sandbox.Refused, sandbox.CodeConfig},
 		{Podman, 125, `Error: creating container storage: the container name "batlehub-sbx-j-scanner-1" is already in use by 0a1b. You have to remove that container to be able to reuse that name: that name is already in use`, sandbox.Crashed, sandbox.CodeInternal},
+		{Podman, 125, "Error: creating container storage: could not find enough available IDs", sandbox.Refused, sandbox.CodeHostRefused},
+		{Podman, 125, "Error: statfs /var/lib/runs/work: no such file or directory", sandbox.Crashed, sandbox.CodeInternal},
+		{Podman, 1, "exec /usr/bin/batlehub-sandbox: exec format error", sandbox.Refused, sandbox.CodeNoAgent},
+		{Docker, 1, "exec /usr/bin/batlehub-sandbox: exec format error", sandbox.Refused, sandbox.CodeNoAgent},
+		{Docker, 125, "docker: Error response from daemon: Unknown runtime specified nosuchrt\n\nRun 'docker run --help' for more information", sandbox.Refused, sandbox.CodeConfig},
+		// From c/storage's sources.
 		{Podman, 125, "Error: creating container storage: not enough unused IDs in user namespace", sandbox.Refused, sandbox.CodeHostRefused},
 		{Podman, 125, "Error: OCI runtime error: crun: cgroups in hybrid mode not supported, drop all controllers from cgroupv2", sandbox.Refused, sandbox.CodeHostRefused},
 		{Docker, 125, "docker: Error response from daemon: No such image: nosuch:1\n\nRun 'docker run --help' for more information", sandbox.Refused, sandbox.CodeImageMissing},
@@ -92,8 +99,9 @@ func TestAnEnginesFailuresAreUnderstood(t *testing.T) {
 		{Docker, 127, "docker: Error response from daemon: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: \"batlehub-sandbox\": executable file not found in $PATH: unknown\n\nRun 'docker run --help' for more information", sandbox.Refused, sandbox.CodeNoAgent},
 		{Docker, 125, "docker: Cannot connect to the Docker daemon at unix:///nonexist.sock. Is the docker daemon running?\n\nRun 'docker run --help' for more information", sandbox.Crashed, sandbox.CodeNoEngine},
 		{Docker, 125, "unknown flag: --nosuchflag\n\nUsage:  docker run [OPTIONS] IMAGE [COMMAND] [ARG...]\n\nRun 'docker run --help' for more information", sandbox.Refused, sandbox.CodeEngineOld},
-		{Docker, 125, "docker: Error response from daemon: network nosuchnet not found.", sandbox.Refused, sandbox.CodeConfig},
+		{Docker, 125, "docker: Error response from daemon: network nosuchnet not found", sandbox.Refused, sandbox.CodeConfig},
 		{Docker, 125, `docker: Error response from daemon: Conflict. The container name "/batlehub-sbx-j-scanner-1" is already in use by container "0a1b".`, sandbox.Crashed, sandbox.CodeInternal},
+		// Nobody's words.
 		{Docker, 125, "docker: something that nobody has seen", sandbox.Crashed, sandbox.CodeInternal},
 		{Docker, 66, "", sandbox.Crashed, sandbox.CodeNoResult},
 		{Podman, 0, "", sandbox.Crashed, sandbox.CodeNoResult},
