@@ -193,7 +193,7 @@ func (b *crunBase) edited(ctx context.Context, path string, broken crunBreakage)
 		return err
 	}
 	config, err := json.Marshal(map[string]any{
-		"program": b.program, "edits": broken.config, "limits": broken.limits, "ignore": broken.ignore,
+		"program": b.program, "edits": broken.config, "limits": broken.limits, "args": broken.args, "ignore": broken.ignore,
 	})
 	if err != nil {
 		return err

@@ -18,11 +18,15 @@ type crunBreakage struct {
 	config []configEdit
 	// limits are written to the run's cgroups.
 	limits []cgroupLimit
+	// args are arguments of the program, and what stands in their place.
+	args map[string]string
 	// inSession completes it for a session, where directories of its are told.
 	inSession func(conformance.Setup, crunBreakage) crunBreakage
 }
 
-func (b crunBreakage) changes() bool { return len(b.config)+len(b.limits)+len(b.ignore) > 0 }
+func (b crunBreakage) changes() bool {
+	return len(b.config)+len(b.limits)+len(b.ignore)+len(b.args) > 0
+}
 
 // configEdit changes one place of config.json: see the command configedit.
 type configEdit struct {
@@ -89,6 +93,15 @@ var (
 	}
 )
 
+// hostNetwork shares the host's network, of which gVisor has to be told apart.
+func (b *crunBase) hostNetwork() crunBreakage {
+	how := crunBreakage{config: []configEdit{crunHostNetwork}}
+	if b.onGVisor() {
+		how.args = map[string]string{"--network=none": "--network=host"}
+	}
+	return how
+}
+
 // noProcesses is an agent that bounds no number of processes itself.
 var noProcesses = []Edit{{"agent/internal/launch/stage/limits.go", "{unix.RLIMIT_NPROC, job.Processes, 0},", "{unix.RLIMIT_NPROC, -1 + 0*job.Processes, 0},"}}
 
@@ -113,7 +126,7 @@ func (b *crunBase) broken(ctx context.Context, s conformance.Setup, id assertion
 		if len(s.Canaries) == 0 {
 			return nil, room, fmt.Errorf("%w: this host has no address but loopback", conformance.ErrNotBreakable)
 		}
-		how.config = []configEdit{crunHostNetwork}
+		how = b.hostNetwork()
 	case wire.AssertReadOnlyRoot:
 		how.config = []configEdit{crunRootWritable}
 	case wire.AssertWorkDir:

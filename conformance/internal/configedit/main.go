@@ -21,6 +21,8 @@ type config struct {
 	Edits []edit `json:"edits"`
 	// Limits are written to files of the run's cgroups.
 	Limits []limit `json:"limits"`
+	// Args are arguments that stand for others; each has to be there.
+	Args map[string]string `json:"args"`
 	// Ignore are arguments of verbs that are not carried out, and answered as
 	// if they were.
 	Ignore []string `json:"ignore"`
@@ -59,6 +61,13 @@ func run(args []string) error {
 	if i := slices.Index(args, "--bundle"); i >= 0 && i+1 < len(args) {
 		if err := c.change(filepath.Join(args[i+1], "config.json")); err != nil {
 			return err
+		}
+		for from, to := range c.Args {
+			j := slices.Index(args, from)
+			if j < 0 {
+				return fmt.Errorf("%q is not among the arguments", from)
+			}
+			args[j] = to
 		}
 	}
 	return syscall.Exec(c.Program, append([]string{c.Program}, args...), os.Environ())
