@@ -151,15 +151,22 @@ func fileSystem(c Config, spec sandbox.RunSpec, in Instance) []string {
 	return append(argv, "-v", in.Mount+":"+bundleDir+":"+options)
 }
 
+// usernsAuto asks for a user namespace of the container's own, just large enough
+// for UID. Without a size podman looks for one in the image, which deadlocks
+// when several runs start at once (seen: podman 4.3.1, eight at a time).
+var usernsAuto = fmt.Sprintf("auto:size=%d", UID+1)
+
 func walls(c Config) []string {
 	argv := []string{
 		"--cap-drop", "ALL", "--security-opt", "no-new-privileges",
 		// No /dev/shm, a second directory to write. The engine's own seccomp
 		// profile needs no flag: both take "seccomp=default" for a file's name.
 		"--ipc", "none",
+		// Both engines mount one that everybody may make queues in.
+		"--tmpfs", "/dev/mqueue:ro,nosuid,nodev,noexec,size=4k",
 	}
 	if c.Engine == Podman {
-		argv = append(argv, "--userns", "auto")
+		argv = append(argv, "--userns", usernsAuto)
 	}
 	return argv
 }
