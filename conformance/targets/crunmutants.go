@@ -33,7 +33,6 @@ func crunMutants(b *crunBase) []conformance.Mutant {
 		config("the agent is given a variable of the worker's", "P01", crunVariable),
 		config("capabilities can be had", "W50", crunCapabilities...),
 		config("inside one is root", "W51", crunAsRoot...),
-		config("the pid namespace is the host's", "W60", crunHostPIDs...),
 		config("the IPC namespace is the host's", "W62", crunHostIPC),
 		config("the host name is the host's", "W65", crunHostName...),
 		config("paths of the kernel's are not masked", "W115", crunNoMask),
@@ -59,6 +58,7 @@ func crunMutants(b *crunBase) []conformance.Mutant {
 		return list
 	}
 	return append(list,
+		config("the pid namespace is the host's", "W60", crunHostPIDs...),
 		config("there is no user namespace", "W114", crunHostUsers...),
 		config("the program lets privileges be gained", "W110", crunNoNewPrivs),
 		config("the program has no filter", "W110", crunUnconfined),
