@@ -40,6 +40,11 @@ func Manifest(spec sandbox.RunSpec, canaries []netip.AddrPort) *wire.Manifest {
 // slowest assertion waits three seconds for a canary's answer.
 const ProbeTimeout = 30 * time.Second
 
+// ProbeWallMB is the highest memory limit that a probe runs into, in MiB. Where
+// the wall stands is arithmetic; that there is one is what has to be seen, and
+// gigabytes would be written for it, every time.
+const ProbeWallMB = 256
+
 // ProbeManifest is the manifest of a probe: an ordinary run's, with the walls
 // to assert in the scanner's place. worker labels it, and a job that is never
 // repeated: instances are named after their job, and several workers on one

@@ -212,6 +212,16 @@ func (r *Runtime) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOut
 // from that soon.
 const probeStart = 20 * time.Second
 
+// probeWallMB is the highest memory limit that a probe runs into, in MiB.
+// gVisor's own kernel is charged to the same limit and needs room beside it
+// (seen: it ended a sandbox of 192 MiB whole, and one of 1,024 MiB not).
+func probeWallMB(f Flavour) int64 {
+	if f == Runsc {
+		return 4 * bundle.ProbeWallMB
+	}
+	return bundle.ProbeWallMB
+}
+
 // Probe implements sandbox.Runtime: one ordinary run, whose manifest asks for
 // the walls, after a look at everything that was remembered of the host.
 func (r *Runtime) Probe(ctx context.Context, room sandbox.Room) (sandbox.ProbeReport, error) {

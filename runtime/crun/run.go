@@ -57,6 +57,7 @@ func (r *Runtime) runWith(
 	}
 	if m.Probe != nil {
 		m.Probe.OwnKernel = e.flavour == Runsc
+		m.Limits.MemoryMB = min(m.Limits.MemoryMB, probeWallMB(e.flavour))
 	}
 	dir, err := r.store(e.flavour).Create(ctx, bundle.Request{
 		Manifest: m, Artifact: spec.Bundle.Artifact, Inside: outDir, Apart: bundleDir, Deadline: clock.Deadline(),

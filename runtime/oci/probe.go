@@ -10,11 +10,6 @@ import (
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
 
-// wallMB is the highest memory limit that a probe runs into, in MiB. Where the
-// wall stands is the engine's arithmetic; that there is one is what has to be
-// seen, and gigabytes would be written for it, every time.
-const wallMB = 256
-
 // Probe implements sandbox.Runtime: one ordinary run, whose manifest asks for
 // the walls. The engine is asked anew what it is: it may have been changed.
 func (r *Runtime) Probe(ctx context.Context, room sandbox.Room) (sandbox.ProbeReport, error) {
@@ -25,7 +20,7 @@ func (r *Runtime) Probe(ctx context.Context, room sandbox.Room) (sandbox.ProbeRe
 		// A rootless engine limits nothing under cgroup v1, and says so.
 		m.Probe.MemoryWall = !h.unlimited
 	}
-	m.Limits.MemoryMB = min(m.Limits.MemoryMB, wallMB)
+	m.Limits.MemoryMB = min(m.Limits.MemoryMB, bundle.ProbeWallMB)
 	spec := sandbox.RunSpec{
 		Bundle: sandbox.Bundle{Policy: m.Policy}, Limits: m.Limits, Label: m.Label,
 		Image: room.Image, Timeout: bundle.ProbeTimeout,
