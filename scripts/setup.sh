@@ -25,6 +25,7 @@ need musl-gcc musl-tools
 if [ "${1-}" = engines ]; then
   need podman podman
   need runc runc
+  need crun crun
   need newuidmap uidmap
   need slirp4netns slirp4netns
   need fuse-overlayfs fuse-overlayfs
