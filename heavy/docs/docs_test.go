@@ -11,14 +11,23 @@ import (
 	"testing"
 )
 
-// docs/requirements.md names a test for each requirement; a name that no test
-// has is a promise nobody keeps.
+// The pages of requirements name a test for each; a name that no test has is a
+// promise nobody keeps.
 func TestEveryTestNamedInTheRequirementsExists(t *testing.T) {
-	rows := requirementRows(t)
 	tests, specs := allTests(t), allSpecs(t)
+	for _, page := range []string{"docs/requirements.md", "docs/requirements-crun.md"} {
+		t.Run(page, func(t *testing.T) { everyNameExists(t, requirementRows(t, page), tests, specs) })
+	}
+}
+
+func everyNameExists(t *testing.T, rows []requirement, tests, specs map[string]bool) {
+	t.Helper()
 	var shown int
 	for _, row := range rows {
 		names := namePattern.FindAllStringSubmatch(row.shown, -1)
+		if n := len(anyTestPattern.FindAllString(row.shown, -1)); n != len(names) {
+			t.Errorf("%s names %d tests, %d of them in a way that is read: %s", row.id, n, len(names), row.shown)
+		}
 		specNames := specPattern.FindAllString(row.shown, -1)
 		for _, name := range names {
 			if !tests[name[1]+"."+name[2]] {
@@ -31,9 +40,16 @@ func TestEveryTestNamedInTheRequirementsExists(t *testing.T) {
 			}
 		}
 		waits := strings.HasPrefix(row.shown, "later: ") || strings.HasPrefix(row.shown, "not met: ")
+		text := textPattern.FindStringSubmatch(row.shown)
+		if text != nil {
+			if _, err := os.Stat(filepath.Join(root, text[1])); err != nil {
+				t.Errorf("%s names a page: %v", row.id, err)
+			}
+		}
 		switch {
 		case waits:
 			t.Logf("%s: %s", row.id, row.shown)
+		case strings.HasPrefix(row.shown, "text: ") && text != nil:
 		case len(names)+len(specNames) == 0:
 			t.Errorf("%s names no test and gives no reason: %q", row.id, row.shown)
 		default:
@@ -48,18 +64,22 @@ const root = "../.."
 
 var (
 	// namePattern is a test as the page names it: module/package.TestName.
-	namePattern = regexp.MustCompile("`((?:wire|agent|runtime|worker|conformance|fuzz|heavy)[a-z/-]*)\\.((?:Test|Fuzz)[A-Za-z0-9_]+)`")
+	namePattern = regexp.MustCompile("`((?:wire|agent|runtime|worker|conformance|fuzz|heavy)[a-z0-9/-]*)\\.((?:Test|Fuzz)[A-Za-z0-9_]+)`")
+	// anyTestPattern is whatever looks like one.
+	anyTestPattern = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]`)
 	// specPattern is a spec of the conformance suite.
 	specPattern = regexp.MustCompile(`\b[CWEPFO][0-9]{2,3}\b`)
-	rowPattern  = regexp.MustCompile(`^\| (R-[0-9X.]+-[0-9]+) \| (.+) \| (.+) \|$`)
+	// textPattern is a page that shows what no test can.
+	textPattern = regexp.MustCompile(`\btext: (docs/[a-z/-]+\.md)`)
+	rowPattern  = regexp.MustCompile(`^\| ((?:R-[0-9X.]+|S|C)-[0-9]+) \| (.+) \| (.+) \|$`)
 	testPattern = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9_]+)\(`)
 )
 
 type requirement struct{ id, text, shown string }
 
-func requirementRows(t *testing.T) []requirement {
+func requirementRows(t *testing.T, page string) []requirement {
 	t.Helper()
-	f, err := os.Open("../../docs/requirements.md")
+	f, err := os.Open(filepath.Join(root, page))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +98,7 @@ func requirementRows(t *testing.T) []requirement {
 		rows = append(rows, requirement{m[1], m[2], m[3]})
 	}
 	if len(rows) == 0 {
-		t.Fatal("no requirement found in docs/requirements.md")
+		t.Fatalf("no requirement found in %s", page)
 	}
 	return rows
 }
