@@ -60,7 +60,7 @@ func TestExtractionReachesTheWorkersSideThroughNoneAlone(t *testing.T) {
 
 // A runtime stands beside the others and knows none of them.
 func TestNoRuntimeKnowsAnother(t *testing.T) {
-	runtimes := []string{module + "runtime/none", module + "runtime/bwrap"}
+	runtimes := []string{module + "runtime/none", module + "runtime/bwrap", module + "runtime/oci", module + "runtime/crun"}
 	for _, pkg := range runtimes {
 		for _, dep := range list(t, "-deps", pkg) {
 			if dep != pkg && slices.Contains(runtimes, dep) {
