@@ -38,6 +38,9 @@ var benchmarks = []struct {
 	run  func(context.Context, *bench) (result, error)
 }{
 	{"bwrap-run", bwrapRun},
+	{"podman-run", podmanRun},
+	{"docker-run", dockerRun},
+	{"runc-run", runcRun},
 	{"extract-targz", extractTarGz},
 	{"extract-zip", extractZip},
 	{"agent-memory", agentMemory},
