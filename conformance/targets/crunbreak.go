@@ -82,8 +82,10 @@ var (
 	crunNoMemory = crunBreakage{
 		config: []configEdit{without("linux", "resources", "memory")},
 		limits: []cgroupLimit{
-			{"memory.max", "max"}, {"memory.swap.max", "max"},
-			{"memory.memsw.limit_in_bytes", "-1"}, {"memory.limit_in_bytes", "-1"},
+			{"memory.max", "max"},
+			{"memory.swap.max", "max"},
+			{"memory.memsw.limit_in_bytes", "-1"},
+			{"memory.limit_in_bytes", "-1"},
 		},
 	}
 	crunNoPIDs = crunBreakage{
