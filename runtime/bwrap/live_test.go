@@ -186,7 +186,7 @@ func TestTheSandboxIsWhatTheArgvSays(t *testing.T) {
 func TestTheRootIsTheRoomAndNeverTheHosts(t *testing.T) {
 	r, _ := live(t)
 	s := lookFrom(t, r, false)
-	if want := []string{"dev", "proc", "tmp", "usr", "work"}; !slices.Equal(s.Root, want) {
+	if want := []string{"bundle", "dev", "out", "proc", "tmp", "usr", "work"}; !slices.Equal(s.Root, want) {
 		t.Errorf("/ holds %q, want %q", s.Root, want)
 	}
 }
