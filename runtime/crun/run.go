@@ -201,15 +201,19 @@ func (e engine) stop(ctx context.Context, g group, name string, ended <-chan str
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	again := tick.C
 	for {
-		_, _ = e.call(ctx, killArgs(name)...)
+		exit, err := e.call(ctx, killArgs(name)...)
 		g.kill()
+		if err == nil && exit.Status == 0 {
+			again = nil // It works or not: once more would say nothing new.
+		}
 		select {
 		case <-ended:
 			return
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-again:
 		}
 	}
 }
