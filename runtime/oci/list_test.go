@@ -70,7 +70,7 @@ func TestVersionsAreReadAndCompared(t *testing.T) {
 }
 
 func TestADaemonsUserNamespaceIsReadFromItsRoot(t *testing.T) {
-	for root, want := range map[string]int{"/var/lib/docker/100000.100000": 100000, "/var/lib/docker": 0, "/tmp/dk/data": 0} {
+	for root, want := range map[string]int{"/var/lib/docker/100000.100000": 100000, "/var/lib/docker": 0, "/srv/docker": 0} {
 		if got := remapOf(root); got != want {
 			t.Errorf("%s: got %d, want %d", root, got, want)
 		}
