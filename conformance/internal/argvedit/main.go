@@ -4,13 +4,14 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/batleforc/batlehub-sandbox/conformance/internal/beside"
 )
 
 // edit replaces one run of arguments by another. A run that is not there is a
@@ -41,16 +42,8 @@ func main() {
 }
 
 func run(args []string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	b, err := os.ReadFile(self + ".json")
-	if err != nil {
-		return err
-	}
 	var c config
-	if err := json.Unmarshal(b, &c); err != nil {
+	if err := beside.Config(&c); err != nil {
 		return err
 	}
 	if len(args) > 0 && slices.Contains(c.Ignore, args[0]) {
@@ -58,6 +51,7 @@ func run(args []string) error {
 	}
 	if slices.Contains(args, c.When) {
 		for _, e := range c.Edits {
+			var err error
 			if args, err = e.apply(args); err != nil {
 				return err
 			}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"github.com/batleforc/batlehub-sandbox/conformance/internal/beside"
 )
 
 type config struct {
@@ -43,16 +45,8 @@ func main() {
 }
 
 func run(args []string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	b, err := os.ReadFile(self + ".json")
-	if err != nil {
-		return err
-	}
 	var c config
-	if err := json.Unmarshal(b, &c); err != nil {
+	if err := beside.Config(&c); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(c.Ignore, arg) }) {
