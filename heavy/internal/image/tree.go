@@ -1,14 +1,13 @@
 package image
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/batleforc/batlehub-sandbox/heavy/internal/listing"
 )
 
 // Tree lists a directory as Open lists an image, in the order of paths.
@@ -47,22 +46,11 @@ func stat(p, name string) (File, error) {
 		f.Target, err = os.Readlink(p)
 	case info.Mode().IsRegular():
 		f.Type, f.Size = "file", info.Size()
-		f.Digest, err = digest(p)
+		var digest string
+		digest, err = listing.Digest(p)
+		f.Digest = "sha256:" + digest
 	default:
 		f.Type = "other"
 	}
 	return f, err
-}
-
-func digest(p string) (string, error) {
-	f, err := os.Open(p)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, f); err != nil {
-		return "", err
-	}
-	return "sha256:" + hex.EncodeToString(hash.Sum(nil)), nil
 }

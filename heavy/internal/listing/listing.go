@@ -40,7 +40,7 @@ func writeOne(w io.Writer, path, rel string, kind fs.FileMode) error {
 		_, err := fmt.Fprintf(w, "dir %q\n", rel)
 		return err
 	case kind.IsRegular():
-		digest, err := digestOf(path)
+		digest, err := Digest(path)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,8 @@ func writeOne(w io.Writer, path, rel string, kind fs.FileMode) error {
 	return err
 }
 
-func digestOf(path string) (string, error) {
+// Digest is the SHA-256 of a file's content, in hexadecimal.
+func Digest(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
