@@ -1,0 +1,43 @@
+package kubernetes
+
+import (
+	"fmt"
+
+	"github.com/distribution/reference"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+)
+
+// ParseImage checks that an image's name is one, as "registry/name:tag" or
+// "name@sha256:…", and returns whether it pins the content. An image id is none:
+// a node can't pull by it.
+func ParseImage(image string) (pinned bool, err error) {
+	ref, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return false, fmt.Errorf("image %.128q is not an image's name: %w", image, err)
+	}
+	_, pinned = ref.(reference.Digested)
+	return pinned, nil
+}
+
+// imageOf is the image of a run: its own, or else the runtime's. Nothing else
+// takes its place.
+func imageOf(own, fallback string) (string, *sandbox.Error) {
+	image := own
+	if image == "" {
+		image = fallback
+	}
+	if image == "" {
+		return "", &sandbox.Error{
+			Kind: sandbox.Refused, Code: sandbox.CodeConfig, Detail: "no image is configured for this run",
+			Hint: "set [scanners.<name>] image or [worker.sandbox.kubernetes] image, or start the worker with BATLEHUB_IMAGE",
+		}
+	}
+	if _, err := ParseImage(image); err != nil {
+		return "", &sandbox.Error{
+			Kind: sandbox.Refused, Code: sandbox.CodeConfig, Err: err,
+			Hint: "name an image as registry/name@sha256:…",
+		}
+	}
+	return image, nil
+}
