@@ -14,7 +14,7 @@ for module in wire agent runtime worker conformance fuzz heavy; do
 done
 
 # Scripts parse.
-for script in task .ci/run scripts/*.sh; do
+for script in task .ci/run scripts/*.sh heavy/cluster/*.sh; do
   sh -n "$script" 2>/dev/null || bash -n "$script" || fail "$script does not parse"
 done
 

@@ -5,6 +5,7 @@
 #
 #   scripts/setup.sh            what ./task test and ./task demo use
 #   scripts/setup.sh engines    the container engines as well, for the tasks that need one
+#   scripts/setup.sh cluster    what scripts/cluster.sh makes a node of as well
 set -eu
 
 missing=
@@ -41,6 +42,20 @@ if [ "${1-}" = engines ]; then
   for helper in netavark aardvark-dns; do
     [ -x "/usr/lib/podman/$helper" ] || [ -x "/usr/libexec/podman/$helper" ] || missing="$missing $helper"
   done
+fi
+if [ "${1-}" = cluster ]; then
+  need containerd containerd
+  need runc runc
+  need crun crun
+  need iptables iptables
+  need ipset ipset
+  need conntrack conntrack
+  need openssl openssl
+  need curl curl
+  need ip iproute2
+  need nsenter util-linux
+  need sysctl procps
+  [ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || missing="$missing containernetworking-plugins"
 fi
 [ -n "$missing" ] || exit 0
 

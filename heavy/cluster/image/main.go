@@ -1,0 +1,160 @@
+// Command image makes an image archive of one layer from a directory, which
+// both "ctr images import" and "kind load image-archive" take, and prints the
+// reference that a pod names it by: NAME@sha256:…, so that no name can be moved
+// to another image. A NAME with a tag is imported, and printed, as it is.
+//
+//	image [-entrypoint PROGRAM] [-user UID:GID] DIRECTORY NAME ARCHIVE
+package main
+
+import (
+	"archive/tar"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/compression"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// nameAnnotation is what containerd takes an imported image's name from.
+const nameAnnotation = "io.containerd.image.name"
+
+func main() {
+	entrypoint := flag.String("entrypoint", "", "the image's program")
+	user := flag.String("user", "65532:65532", "whom it runs as")
+	flag.Parse()
+	if flag.NArg() != 3 {
+		fmt.Fprintln(os.Stderr, "usage: image [-entrypoint PROGRAM] [-user UID:GID] DIRECTORY NAME ARCHIVE")
+		os.Exit(2)
+	}
+	reference, err := write(flag.Arg(0), flag.Arg(1), flag.Arg(2), v1.Config{User: *user, Entrypoint: strings.Fields(*entrypoint)})
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "image: %v\n", err)
+		os.Exit(1)
+	}
+	fmt.Println(reference)
+}
+
+func write(directory, name, archive string, config v1.Config) (reference string, err error) {
+	image, err := imageOf(directory, config)
+	if err != nil {
+		return "", fmt.Errorf("making an image of %s: %w", directory, err)
+	}
+	reference, err = referenceOf(name, image)
+	if err != nil {
+		return "", err
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(archive), "layout-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	path, err := layout.Write(temporary, empty.Index)
+	if err != nil {
+		return "", err
+	}
+	if err := path.AppendImage(image, layout.WithAnnotations(map[string]string{nameAnnotation: reference})); err != nil {
+		return "", err
+	}
+	return reference, writeFile(archive, func(w io.Writer) error {
+		t := tar.NewWriter(w)
+		return errors.Join(t.AddFS(os.DirFS(temporary)), t.Close())
+	})
+}
+
+// referenceOf adds the digest to a name that has no tag.
+func referenceOf(name string, image v1.Image) (string, error) {
+	if strings.Contains(name[strings.LastIndex(name, "/")+1:], ":") {
+		return name, nil
+	}
+	digest, err := image.Digest()
+	return name + "@" + digest.String(), err
+}
+
+// imageOf is the image, as it would be pushed, but not compressed: it goes no
+// further than to a node of this host.
+func imageOf(directory string, config v1.Config) (v1.Image, error) {
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		r, w := io.Pipe()
+		go func() { w.CloseWithError(writeTree(w, directory)) }()
+		return r, nil
+	}, tarball.WithCompression(compression.None), tarball.WithMediaType(types.OCIUncompressedLayer))
+	if err != nil {
+		return nil, err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err := mutate.AppendLayers(base, layer)
+	if err != nil {
+		return nil, err
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	file = file.DeepCopy()
+	file.Architecture, file.OS, file.Config = runtime.GOARCH, "linux", config
+	return mutate.ConfigFile(image, file)
+}
+
+// writeTree writes a tree as an archive that belongs to root and has no times,
+// so that the same tree has the same digest.
+func writeTree(w io.Writer, tree string) error {
+	archive := tar.NewWriter(w)
+	err := filepath.WalkDir(tree, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || name == tree {
+			return err
+		}
+		return writeEntry(archive, tree, name)
+	})
+	return errors.Join(err, archive.Close())
+}
+
+func writeEntry(archive *tar.Writer, tree, name string) error {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return err
+	}
+	link := ""
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if link, err = os.Readlink(name); err != nil {
+			return err
+		}
+	}
+	from, err := tar.FileInfoHeader(info, link)
+	if err != nil {
+		return err
+	}
+	path, err := filepath.Rel(tree, name)
+	if err != nil {
+		return err
+	}
+	header := &tar.Header{Typeflag: from.Typeflag, Name: path, Linkname: link, Size: from.Size, Mode: from.Mode}
+	if err := archive.WriteHeader(header); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(archive, f)
+	return errors.Join(err, f.Close())
+}
+
+func writeFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
