@@ -34,7 +34,7 @@ why() {
 # ours: is the process of the pid file the node that was started here?
 ours() {
   pid=$(cat "$run/pid" 2>/dev/null) || return 1
-  tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "unshare.*$here/node.sh"
+  [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "unshare.*$here/node.sh"
 }
 
 # missing: the programs of the distribution's that the node lacks.

@@ -8,6 +8,7 @@ package main
 
 import (
 	"archive/tar"
+	"compress/gzip"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,7 +19,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/compression"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
@@ -82,14 +82,13 @@ func referenceOf(name string, image v1.Image) (string, error) {
 	return name + "@" + digest.String(), err
 }
 
-// imageOf is the image, as it would be pushed, but not compressed: it goes no
-// further than to a node of this host.
+// imageOf is the image, as it would be pushed.
 func imageOf(directory string, config v1.Config) (v1.Image, error) {
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		r, w := io.Pipe()
 		go func() { w.CloseWithError(writeTree(w, directory)) }()
 		return r, nil
-	}, tarball.WithCompression(compression.None), tarball.WithMediaType(types.OCIUncompressedLayer))
+	}, tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
