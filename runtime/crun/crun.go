@@ -248,14 +248,8 @@ func (r *Runtime) Probe(ctx context.Context, room sandbox.Room) (sandbox.ProbeRe
 func (r *Runtime) probeAgain(ctx context.Context, room sandbox.Room) (ran, *sandbox.Error) {
 	m := bundle.ProbeManifest(room, r.config.Worker, r.config.Canaries)
 	answer, fault := r.run(ctx, sandbox.RunSpec{StartTimeout: probeStart}, m, false)
-	if fault != nil || answer.result.Probe == nil {
-		return answer, fault
-	}
-	for i, v := range answer.result.Probe.Verdicts {
-		if v.ID == wire.AssertMemory && v.Outcome == wire.NotClaimed {
-			v.Outcome, v.Detail = wire.Pass, fmt.Sprintf("a whole sandbox was ended when a child took more than %d MiB", m.Limits.MemoryMB)
-			answer.result.Probe.Verdicts[i] = v
-		}
+	if fault == nil {
+		verdict.WallHeld(answer.result, m.Limits.MemoryMB)
 	}
 	return answer, fault
 }

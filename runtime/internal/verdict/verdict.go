@@ -123,6 +123,21 @@ func noProbe(report *sandbox.ProbeReport, result *wire.Result, hints Hints) {
 	neverStarted(report, fault, hints)
 }
 
+// WallHeld says in a probe's result, which claims no memory wall, that there is
+// one: an earlier instance was ended whole when a child took more than limit
+// MiB, so that nobody was left in it to answer.
+func WallHeld(result *wire.Result, limit int64) {
+	if result.Probe == nil {
+		return
+	}
+	for i, v := range result.Probe.Verdicts {
+		if v.ID == wire.AssertMemory && v.Outcome == wire.NotClaimed {
+			v.Outcome, v.Detail = wire.Pass, fmt.Sprintf("a whole sandbox was ended when a child took more than %d MiB", limit)
+			result.Probe.Verdicts[i] = v
+		}
+	}
+}
+
 // lastLine is the last line of what an engine printed, on one line.
 func lastLine(s string) string {
 	s = strings.TrimSpace(s)

@@ -1,0 +1,112 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The bounds of a pod's removal, which goes on after its run's context has
+// ended.
+const (
+	removalTime = 45 * time.Second
+	// endTime is how long a node may take to end a pod and say so, before the
+	// pod is removed without its word.
+	endTime = 20 * time.Second
+)
+
+// The graces of a deletion, in seconds. A pod that still runs gets one: at zero
+// the object would vanish at once, and with it the network policy's hold on a
+// process that runs on.
+const (
+	graceOver    = 0
+	graceRunning = 1
+)
+
+// remove takes the run's pod away, under a context of its own.
+func (i *instance) remove(ctx context.Context) error {
+	s := i.sight()
+	if !i.maybe || s.gone {
+		return nil
+	}
+	r := i.runtime
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.removal)
+	defer cancel()
+	if s.pod.UID == "" {
+		return r.pods.removeUnseen(ctx, s, r.patience)
+	}
+	return r.pods.remove(ctx, s, r.patience)
+}
+
+// removeUnseen takes away a pod whose making was never confirmed. A request
+// that the server was still busy with can come through after the first look.
+func (p *pods) removeUnseen(ctx context.Context, s sight, patience time.Duration) error {
+	for wait := (pause{}); wait.next < 8*firstPause; {
+		gone, err := p.end(ctx, s.pod.Name, "", graceRunning)
+		if err != nil {
+			return err
+		}
+		if !gone {
+			return p.await(ctx, s, patience)
+		}
+		if wait.sleep(ctx, firstPause, nil) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// remove takes a pod away: at once if it is over, and otherwise with the word
+// of its node that it has ended.
+func (p *pods) remove(ctx context.Context, s sight, patience time.Duration) error {
+	if s.over() {
+		_, err := p.end(ctx, s.pod.Name, s.pod.UID, graceOver)
+		return err
+	}
+	gone, err := p.end(ctx, s.pod.Name, s.pod.UID, graceRunning)
+	if gone || err != nil {
+		return err
+	}
+	return p.await(ctx, s, patience)
+}
+
+// await waits until a pod that was asked to end is gone. One whose node says
+// nothing is removed without its word, which is an error: nobody knows what
+// still runs there.
+func (p *pods) await(ctx context.Context, s sight, patience time.Duration) error {
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s, err := p.look(within, s)
+	if err == nil && !s.gone {
+		s, err = p.follow(within, s, sight.over)
+	}
+	if err == nil && s.gone {
+		return nil
+	}
+	if _, fault := p.end(ctx, s.pod.Name, s.pod.UID, graceOver); fault != nil || err == nil {
+		return fault
+	}
+	return fmt.Errorf("pod %s was removed by force: node %q did not confirm its end within %s", s.pod.Name, s.pod.Spec.NodeName, patience)
+}
+
+// end asks for a pod's end until the server has heard it. gone says that there
+// is no such pod.
+func (p *pods) end(ctx context.Context, name string, uid types.UID, grace int64) (gone bool, err error) {
+	for wait := (pause{}); ; {
+		err := p.delete(ctx, name, uid, grace)
+		switch {
+		case err == nil:
+			return false, nil
+		case apierrors.IsNotFound(err), uid != "" && apierrors.IsConflict(err):
+			return true, nil
+		case !transient(err):
+			return false, fmt.Errorf("pod %s may be left, for a sweep to remove: %w", name, err)
+		}
+		if wait.sleep(ctx, firstPause, err) != nil {
+			return false, fmt.Errorf("pod %s may be left, for a sweep to remove: %w", name, err)
+		}
+	}
+}
