@@ -62,18 +62,7 @@ func Image(t testing.TB, engine string, env []string, files map[string]ImageFile
 // files, or nil to leave one out. env is as in Image.
 func AgentImage(t testing.TB, engine string, env []string, changes map[string]*ImageFile) string {
 	t.Helper()
-	files := map[string]ImageFile{
-		"/usr/local/bin/batlehub-sandbox": {From: Agent(t), Mode: 0o755},
-		"/usr/bin/tool":                   {From: Tool(t), Mode: 0o755},
-	}
-	for path, f := range changes {
-		if f == nil {
-			delete(files, path)
-		} else {
-			files[path] = *f
-		}
-	}
-	return Image(t, engine, env, files)
+	return Image(t, engine, env, AgentFiles(t, changes))
 }
 
 func layer(t testing.TB, files map[string]ImageFile) []byte {
