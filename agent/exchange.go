@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/batleforc/batlehub-sandbox/agent/internal/fetch"
+	"github.com/batleforc/batlehub-sandbox/agent/internal/probe"
 )
 
 // openBundle finds the directories through which the run's bundle and result
@@ -19,6 +20,9 @@ func (r *run) openBundle() error {
 		if ok && !slices.Contains(r.exchanges, dir) {
 			r.exchanges = append(r.exchanges, dir)
 		}
+	}
+	if log := terminationLog(); log != "" {
+		r.exchanges = append(r.exchanges, log)
 	}
 	dir, ok := r.exchange(r.in)
 	if !ok {
@@ -38,4 +42,16 @@ func (r *run) exchange(url string) (string, bool) {
 	}
 	dir, work := filepath.Dir(filepath.Clean(name)), filepath.Clean(r.opts.WorkDir)
 	return dir, dir != "/" && dir != work && !strings.HasPrefix(dir, work+"/")
+}
+
+// terminationLog is the file of the host's that a kubelet gives every pod to
+// write its last words to, which end up in the cluster's own storage. There is
+// one only where this is a pod's first process. A pod can't do without it, so it
+// is shut for the scanner as well.
+func terminationLog() string {
+	info, err := os.Lstat(probe.TerminationLog)
+	if os.Getpid() != 1 || err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return probe.TerminationLog
 }

@@ -41,7 +41,7 @@ type run struct {
 	// bundle is the manifest's directory, where it is not the work directory.
 	bundle *os.Root
 	// exchanges are the directories outside of the work directory that the
-	// bundle or the result stands in.
+	// bundle or the result stands in, and a pod's termination log.
 	exchanges []string
 	inputs    []*os.File
 	store     store

@@ -16,8 +16,11 @@ type ProbeRequest struct {
 	// shell and the worker's program by construction: finding them is then a
 	// warning and not a failure.
 	WorkerRoom bool `json:"worker_room"`
-	// KubernetesEnv allows the variables that a kubelet injects for the API
-	// service whatever a pod asks for. Set by the kubernetes runtime alone.
+	// KubernetesEnv allows what a kubelet does whatever a pod asks for: the
+	// variables that it injects for the API service, and a work directory
+	// without nosuid and nodev, in whose place the agent then has to see what
+	// keeps set-id bits and devices from being of use. Set by the kubernetes
+	// runtime alone.
 	KubernetesEnv bool `json:"kubernetes_env"`
 	// MemoryWall says that the runtime claims a wall at Limits.MemoryMB, which
 	// the agent then runs into.

@@ -58,7 +58,9 @@ func cause(ctx context.Context, err error) error {
 }
 
 // lost says whether the server no longer knows where a watch was, or can't say.
-func lost(err error) bool { return apierrors.IsGone(err) || apierrors.IsResourceExpired(err) || transient(err) }
+func lost(err error) bool {
+	return apierrors.IsGone(err) || apierrors.IsResourceExpired(err) || transient(err)
+}
 
 // watchOn updates s by one watch until it is enough, or the watch can't go on.
 func (p *pods) watchOn(ctx context.Context, s *sight, enough func(sight) bool) error {

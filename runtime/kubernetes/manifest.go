@@ -16,13 +16,14 @@ import (
 
 // What a sandbox sees.
 const (
-	workDir       = "/work"
-	sharedMemory  = "/dev/shm"
-	pathEnv       = "/usr/local/bin:/usr/bin:/bin"
-	agent         = "batlehub-sandbox"
-	hostname      = "sandbox"
-	containerName = "sandbox"
-	volumeName    = "work"
+	workDir        = "/work"
+	sharedMemory   = "/dev/shm"
+	pathEnv        = "/usr/local/bin:/usr/bin:/bin"
+	agent          = "batlehub-sandbox"
+	hostname       = "sandbox"
+	containerName  = "sandbox"
+	terminationLog = "/dev/termination-log"
+	volumeName     = "work"
 )
 
 // UID is the uid and gid that every sandbox sees itself as.
@@ -80,6 +81,9 @@ func container(spec sandbox.RunSpec, image string, u urls) corev1.Container {
 		Command:    []string{agent, "--in", u.in, "--out", u.out},
 		Env:        []corev1.EnvVar{{Name: "HOME", Value: workDir}, {Name: "PATH", Value: pathEnv}},
 		WorkingDir: workDir,
+		// Every pod has one, and nobody reads it. The agent shuts it for the
+		// scanner where it knows it to be.
+		TerminationMessagePath: terminationLog, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 		Resources: corev1.ResourceRequirements{
 			Limits:   corev1.ResourceList{corev1.ResourceMemory: memory, corev1.ResourceCPU: resource.MustParse("1")},
 			Requests: corev1.ResourceList{corev1.ResourceMemory: memory, corev1.ResourceCPU: resource.MustParse("250m")},

@@ -207,6 +207,21 @@ func TestAWitnessSeesTheFilter(t *testing.T) {
 	}
 }
 
+func TestAWitnessSeesThatAFileIsClosed(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "log")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	w, err := launch.Witness(t.Context(), []string{file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, open := w.Open[file]; open == w.CanClose || open && said != "list answered ok, create answered ok" {
+		t.Errorf("it can be closed: %v; it is open: %q", w.CanClose, said)
+	}
+}
+
 func TestNoDescriptorAndNoProcessIsLeftOver(t *testing.T) {
 	needs(t, "/bin/true")
 	count := func() int {

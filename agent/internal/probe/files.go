@@ -52,10 +52,11 @@ func (p *probe) oneWritableDir(context.Context) (wire.Outcome, string) {
 	if !ok {
 		return fail("%s is not a mount of its own", p.WorkDir)
 	}
-	if !work.has("nosuid") {
-		return fail("%s is mounted without nosuid (%s)", p.WorkDir, strings.Join(work.options, ","))
+	setID, fault := p.noSetID(work)
+	if fault != "" {
+		return fail("%s", fault)
 	}
-	walls, fault := p.noDevices(work)
+	devices, fault := p.noDevices(work)
 	if fault != "" {
 		return fail("%s", fault)
 	}
@@ -72,9 +73,9 @@ func (p *probe) oneWritableDir(context.Context) (wire.Outcome, string) {
 		case p.childErr != nil:
 			other = append(other, dir+" (nothing is known of a scanner's reach: "+p.childErr.Error()+")")
 		case !cant:
-			excused = append(excused, dir+", through which bundle and result pass and which is closed to a scanner")
+			excused = append(excused, dir+", "+purpose(dir, "bundle and result pass")+" and which is closed to a scanner")
 		case !p.child.CanClose:
-			excused = append(excused, dir+", through which the sealed result passes and which this kernel can't close to a scanner (no Landlock)")
+			excused = append(excused, dir+", "+purpose(dir, "the sealed result passes")+" and which this kernel can't close to a scanner (no Landlock)")
 		default:
 			other = append(other, dir+" (to a scanner there "+open+")")
 		}
@@ -82,24 +83,55 @@ func (p *probe) oneWritableDir(context.Context) (wire.Outcome, string) {
 	if len(other) > 0 {
 		return fail("these can be written too: %s", strings.Join(other, ", "))
 	}
-	detail := p.WorkDir + " is a writable " + work.fstype + " with " + walls + ", and nothing else can be written"
+	detail := p.WorkDir + " is a writable " + work.fstype + " with " + setID + " and " + devices + ", and nothing else can be written"
 	if len(excused) > 0 {
 		detail += " but " + strings.Join(excused, ", ")
 	}
 	return pass("%s", detail)
 }
 
-// noDevices says by what no device in the work directory can be used, or why
-// one could. In a kernel without nodev mounts, devices must not be made by
-// anybody: not by this process, and not by a scanner, whom its filter answers.
-func (p *probe) noDevices(work mount) (walls, fault string) {
-	if work.has("nodev") {
-		return "nosuid and nodev", ""
+// TerminationLog is where a kubelet puts a pod's termination log.
+const TerminationLog = "/dev/termination-log"
+
+// purpose says what a place is for that a scanner has no business with.
+func purpose(place, what string) string {
+	if place == TerminationLog {
+		return "which a kubelet gives every pod"
 	}
-	if !p.request.OwnKernel {
+	return "through which " + what
+}
+
+// noSetID says by what no set-id bit in the work directory gives anybody
+// anything, or why one could. A kubelet mounts a pod's directories without
+// nosuid, whatever it is asked for; in a process that can gain no privileges,
+// which all that it starts inherit, such a bit does nothing.
+func (p *probe) noSetID(work mount) (wall, fault string) {
+	without := p.WorkDir + " is mounted without nosuid (" + strings.Join(work.options, ",") + ")"
+	switch status, err := readStatus(filepath.Join(p.Proc, "self/status")); {
+	case work.has("nosuid"):
+		return "nosuid", ""
+	case !p.request.KubernetesEnv:
+		return "", without
+	case err != nil:
+		return "", without + ", and reading the process's status: " + plain(err).Error()
+	case status["NoNewPrivs"] != "1":
+		return "", without + ", and the agent has NoNewPrivs: " + status["NoNewPrivs"] + ", want 1"
+	}
+	return "no_new_privs in the place of nosuid", ""
+}
+
+// noDevices says by what no device in the work directory can be used, or why
+// one could. Where it can't be mounted nodev, in a kernel without or by a
+// kubelet, devices must not be made by anybody: not by this process, and not by
+// a scanner, whom its filter answers.
+func (p *probe) noDevices(work mount) (wall, fault string) {
+	if work.has("nodev") {
+		return "nodev", ""
+	}
+	if !p.request.OwnKernel && !p.request.KubernetesEnv {
 		return "", p.WorkDir + " is mounted without nodev (" + strings.Join(work.options, ",") + ")"
 	}
-	without := "this sandbox's kernel has no nodev, and "
+	without := "there is no nodev, and "
 	if err := p.MakeDevice(filepath.Join(p.in(p.WorkDir), ".probe-device")); !errors.Is(err, unix.EPERM) {
 		return "", without + "making a device in " + p.WorkDir + " answered " + answer(err) + ", want " + answer(unix.EPERM)
 	}
@@ -109,7 +141,7 @@ func (p *probe) noDevices(work mount) (walls, fault string) {
 	case said != "EPERM" && said != "ENOSYS":
 		return "", without + "a scanner's mknodat answered " + said + ", want EPERM"
 	}
-	return "nosuid (this sandbox's kernel is its own and has no nodev; instead no device can be made in it: agent and scanner were refused)", ""
+	return "no way to make a device, which agent and scanner were refused, in the place of nodev", ""
 }
 
 func answer(err error) string {

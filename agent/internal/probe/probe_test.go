@@ -139,6 +139,34 @@ func ownKernel(made error, change func(*launch.WitnessReport)) func(*testing.T, 
 	}
 }
 
+// pod is a room whose work directory a kubelet mounted, in a process that can or
+// can't gain privileges, where made is said to who makes a device.
+func pod(noNewPrivs string, made error) func(*testing.T, *fixture) {
+	return func(t *testing.T, f *fixture) {
+		inMounts("/work ext4 rw,nosuid,nodev", "/work tmpfs rw")(t, f)
+		f.manifest.Probe.KubernetesEnv = true
+		f.MakeDevice = func(string) error { return made }
+		status, err := os.ReadFile(filepath.Join(f.Proc, "self/status"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.proc(t, "status", string(status)+"NoNewPrivs:\t"+noNewPrivs+"\n")
+	}
+}
+
+// log adds a pod's termination log, of which the witness says open.
+func log(open string, canClose bool) func(*testing.T, *fixture) {
+	return func(_ *testing.T, f *fixture) {
+		f.Exchanges = append(f.Exchanges, probe.TerminationLog)
+		f.Witness = witness(func(r *launch.WitnessReport) {
+			r.CanClose = canClose
+			if open != "" {
+				r.Open = map[string]string{probe.TerminationLog: open}
+			}
+		})
+	}
+}
+
 const path = "PATH=/usr/local/bin:/usr/bin"
 
 var rooms = []broken{
@@ -173,6 +201,9 @@ var rooms = []broken{
 		f.link(t, "/dev/kvm", otherDevice(t))
 		f.writable = append(f.writable, "/dev/kvm")
 	}), wire.AssertWorkDir, wire.Fail, "/dev/kvm (device)"},
+	{"a pod's work directory in a process that can gain privileges", pod("0", unix.EPERM), wire.AssertWorkDir, wire.Fail, "the agent has NoNewPrivs: 0, want 1"},
+	{"a pod's work directory in which devices can be made", pod("1", nil), wire.AssertWorkDir, wire.Fail, "making a device in /work answered ok"},
+	{"a termination log that a scanner can write", log("create answered ok", true), wire.AssertWorkDir, wire.Fail, "/dev/termination-log (to a scanner there create answered ok)"},
 	{"a second mount over the work directory", inMounts("/dev/vdb /work", "/dev/vdb /work ext4 rw,nosuid,nodev 0 0\n/dev/vdc /work xfs rw 0 0\ntmpfs /elsewhere"), wire.AssertWorkDir, wire.Fail, "without nosuid"},
 	{"a work directory that is no mount", inMounts("/dev/vdb /work ", "/dev/vdb /workdir "), wire.AssertWorkDir, wire.Fail, "not a mount of its own"},
 	{"a second writable directory", both(inMounts("/dev/vdb /work", "tmpfs /tmp tmpfs rw,nosuid,nodev 0 0\n/dev/vdb /work"), also("/tmp")), wire.AssertWorkDir, wire.Fail, "written too: /tmp (tmpfs)"},
@@ -340,6 +371,9 @@ var fine = []struct {
 		f.manifest.Probe.KubernetesEnv = true
 		f.Environ = append(f.Environ, "KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBERNETES_PORT=tcp://10.0.0.1", "KUBERNETES_PORT_443_TCP=x")
 	}},
+	{"a pod's work directory", pod("1", unix.EPERM)},
+	{"a termination log that is closed to a scanner", log("", true)},
+	{"a termination log in a kernel that can't close it", log("list answered ok, create answered ok", false)},
 	{"rejections by others", network(gate.Rejected, "1.1.1.1:53")},
 	{"writable mounts covered by a read-only one", both(inMounts("tmpfs /dev tmpfs ro", "tmpfs /dev tmpfs rw 0 0\ntmpfs /dev tmpfs ro"), also("/dev"))},
 	{"a writable-looking mount that can't be written", inMounts("tmpfs /dev tmpfs ro", "tmpfs /dev tmpfs rw")},

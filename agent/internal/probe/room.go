@@ -33,7 +33,8 @@ type Room struct {
 	// Nodename is what uname says this machine is called in here.
 	Nodename string
 	// Exchanges are the directories outside of WorkDir through which bundle
-	// and result pass. They are closed to a scanner.
+	// and result pass, and a pod's termination log. They are closed to a
+	// scanner.
 	Exchanges []string
 	// EUID, PID and PPID are the agent's own.
 	EUID, PID, PPID int

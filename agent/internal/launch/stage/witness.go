@@ -26,8 +26,8 @@ var attempts = []struct {
 	{"io_uring_setup", unix.SYS_IO_URING_SETUP, [3]uintptr{0, 0, 0}},        // else: EFAULT, EINVAL
 }
 
-// witness says what it sees of itself and of the directories in its arguments,
-// a line each. It was started as a scanner is, so it stands behind what a
+// witness says what it sees of itself and of the directories or files in its
+// arguments, a line each. It was started as a scanner is, so it stands behind what a
 // scanner stands behind.
 func witness() {
 	var b strings.Builder
@@ -63,8 +63,9 @@ func named(errno syscall.Errno) string {
 	return "errno-" + strconv.Itoa(int(errno))
 }
 
+// list opens a directory, or a file, to read.
 func list(dir string) syscall.Errno {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return errno(err)
 	}
@@ -72,7 +73,17 @@ func list(dir string) syscall.Errno {
 	return 0
 }
 
+// create makes a file in a directory. What is itself a file is opened to write.
 func create(dir string) syscall.Errno {
+	var stat unix.Stat_t
+	if unix.Stat(dir, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFREG {
+		fd, err := unix.Open(dir, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return errno(err)
+		}
+		_ = unix.Close(fd)
+		return 0
+	}
 	name := dir + "/.witness"
 	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o600)
 	if err != nil {
