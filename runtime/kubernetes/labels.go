@@ -3,6 +3,9 @@ package kubernetes
 import (
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
@@ -63,4 +66,13 @@ func generateName(scanner string) string {
 		safe = safe[:most]
 	}
 	return namePrefix + safe + "-"
+}
+
+// Owner is the worker's own pod, by its name and uid, for Config.Owner; nil if
+// either is not known. The cluster removes what belongs to a pod with it.
+func Owner(name, uid string) *metav1.OwnerReference {
+	if name == "" || uid == "" {
+		return nil
+	}
+	return &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: name, UID: types.UID(uid)}
 }

@@ -76,9 +76,14 @@ func (b Built) Placement(images ...string) string {
 // Runtime makes the configured runtime. An error is a *config.Error or a
 // *sandbox.Error of kind Refused.
 func Runtime(o Options) (Built, error) {
-	if o.Sandbox.Runtime == crun.Name {
+	switch o.Sandbox.Runtime {
+	case crun.Name:
 		// Its runs are in its state directory.
 		return o.crun()
+	case "kubernetes":
+		// Its runs have no directory here. That it may be missing from a build
+		// is why it is not named by its package.
+		return o.kubernetes()
 	}
 	runDir, err := absolute(o.Sandbox.RunDir)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 // those options. It opens nothing.
 func Host(o Options) doctor.Runtimes {
 	return doctor.Runtimes{
-		Direct: directHost(o),
+		Direct:  directHost(o),
+		Cluster: clusterHost(o),
 		Bwrap: doctor.Engine{
 			Find: bwrap.FindBinary,
 			Version: func(ctx context.Context, path string) (string, bool) {

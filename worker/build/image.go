@@ -14,6 +14,8 @@ const ImageVariable = "BATLEHUB_IMAGE"
 type Images struct {
 	// Configured is the runtime's own, Worker the worker's; each may be empty.
 	Configured, Worker string
+	// Runtime is the runtime's name, which is that of its table.
+	Runtime string
 }
 
 // Of is the image that a scanner runs in: its own, else the runtime's, else
@@ -25,7 +27,7 @@ func (i Images) Of(scanner, own string) (string, error) {
 		}
 	}
 	return "", &config.Error{Message: fmt.Sprintf(
-		"there is no image to run scanner '%s' in; set [scanners.%s] image or [worker.sandbox.oci] image, or start the worker with %s", scanner, scanner, ImageVariable)}
+		"there is no image to run scanner '%s' in; set [scanners.%s] image or [worker.sandbox.%s] image, or start the worker with %s", scanner, scanner, i.Runtime, ImageVariable)}
 }
 
 // IsWorkers says that an image is the worker's own, in which a shell and the

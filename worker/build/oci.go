@@ -8,6 +8,7 @@ import (
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 	"github.com/batleforc/batlehub-sandbox/runtime/oci"
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 )
 
@@ -37,7 +38,7 @@ func (o Options) oci(runDir string) (Built, error) {
 	}
 	built := Built{
 		Runtime: r, Work: "/work", OrphanAfter: c.OrphanAfter(),
-		Images:    &Images{Configured: c.Image, Worker: o.WorkerImage},
+		Images:    &Images{Configured: c.Image, Worker: o.WorkerImage, Runtime: oci.Name},
 		placement: func(images []string) string { return strings.Join(placed(c, images, bundles), ", ") },
 	}
 	if made.Hop != nil {
@@ -62,9 +63,14 @@ func placed(c config.OCI, images []string, bundles string) []string {
 
 // withHop is a runtime that owns its hop.
 type withHop struct {
-	*oci.Runtime
+	hopRuntime
 	hop *bundle.Hop
 }
 
+type hopRuntime interface {
+	sandbox.Runtime
+	sandbox.JobCloser
+}
+
 // Close implements sandbox.Runtime.
-func (w withHop) Close() error { return errors.Join(w.Runtime.Close(), w.hop.Close()) }
+func (w withHop) Close() error { return errors.Join(w.hopRuntime.Close(), w.hop.Close()) }

@@ -22,7 +22,7 @@ func TestTheImageOfARunIsTheScannersThenTheRuntimesThenTheWorkers(t *testing.T) 
 		{"", "", "w", "w"},
 		{"", "", "", ""},
 	} {
-		images := Images{Configured: c.runtime, Worker: c.worker}
+		images := Images{Configured: c.runtime, Worker: c.worker, Runtime: "oci"}
 		got, err := images.Of("gitleaks", c.scanner)
 		if got != c.want || (err != nil) != (c.want == "") {
 			t.Errorf("%+v: %q, %v", c, got, err)

@@ -40,6 +40,7 @@ type Sandbox struct {
 	RunDir            string
 	Bwrap             Bwrap
 	OCI               OCI
+	Kubernetes        Kubernetes
 	Crun              Crun
 }
 
@@ -61,6 +62,15 @@ func (s Sandbox) StorageHop() bool {
 
 // Offline says that no run of this runtime can have a network.
 func (s Sandbox) Offline() bool { return s.Runtime == "crun" }
+
+// DefaultImage is the image of scanners that name none, as the chosen runtime's
+// table has it.
+func (s Sandbox) DefaultImage() string {
+	if s.Runtime == "kubernetes" {
+		return s.Kubernetes.Image
+	}
+	return s.OCI.Image
+}
 
 // memoryDir says that the work directory is memory and charged to the run.
 func (s Sandbox) memoryDir() bool { return s.Images() || s.Runtime == "crun" }

@@ -37,6 +37,10 @@ func TestAConfigurationThatSaysNothingHasTheSpecifiedDefaults(t *testing.T) {
 			Engine: "podman", Binary: "podman", Transport: "mount", ExtraArgs: []string{}, Pull: "if-absent",
 			StoragePool: netip.MustParsePrefix("10.213.0.0/16"), OrphanAfterSecs: 900,
 		},
+		Kubernetes: Kubernetes{
+			ServiceAccount: "batlehub-sandbox", NodeSelector: map[string]string{}, ImagePullSecrets: []string{},
+			Annotations: map[string]string{}, Affinity: map[string]any{}, OrphanAfterSecs: 900,
+		},
 		Crun: Crun{
 			Program: "crun", StateDir: "/var/lib/batlehub-sandbox/crun", Rooms: "/opt/sandbox", Digests: map[string]string{},
 			UsernsBase: 100_000, User: "65532:65532", CgroupParent: "batlehub-sandbox", CPUMilli: 1000, OrphanAfterSecs: 900,

@@ -14,7 +14,7 @@ import (
 var Runtimes = []string{"none", "bwrap", "oci", "kubernetes", "crun"}
 
 // built are the runtimes that this build has.
-var built = []string{"none", "bwrap", "oci", "crun"}
+var built = slices.DeleteFunc(slices.Clone(Runtimes), func(name string) bool { return slices.Contains(absent, name) })
 
 // imageRuntimes are the runtimes whose runs are opened from an image.
 var imageRuntimes = []string{"oci", "kubernetes"}
@@ -59,6 +59,9 @@ func (d *document) decode() (*Config, error) {
 	if err := d.decodeOCI(&c.Worker.Sandbox.OCI); err != nil {
 		return nil, err
 	}
+	if err := d.decodeKubernetes(&c.Worker.Sandbox.Kubernetes); err != nil {
+		return nil, err
+	}
 	if err := d.decodeCrun(&c.Worker.Sandbox.Crun); err != nil {
 		return nil, err
 	}
@@ -94,6 +97,9 @@ func (d *document) validateSandbox(c *Config) error {
 	if s.Runtime == "crun" && d.set(path("run_dir")) {
 		d.warn(c, path("run_dir"), "run_dir has no effect under runtime %q; its runs are below [worker.sandbox.crun] state_dir", s.Runtime)
 	}
+	if s.Runtime == "kubernetes" && d.set(path("run_dir")) {
+		d.warn(c, path("run_dir"), "run_dir has no effect under runtime %q, whose runs have no directory here", s.Runtime)
+	}
 	for _, name := range Runtimes {
 		if name != s.Runtime && d.set(path(name)) && !d.flagged(path("runtime")) {
 			d.warn(c, path(name), "[worker.sandbox.%s] has no effect under runtime %q", name, s.Runtime)
@@ -109,7 +115,7 @@ func CheckRuntime(name string) error {
 	case slices.Contains(built, name):
 		return nil
 	case slices.Contains(Runtimes, name):
-		return fmt.Errorf("runtime %q is not in this build yet; it has %s", name, strings.Join(built, ", "))
+		return fmt.Errorf("runtime %q is not in this build; it has %s", name, strings.Join(built, ", "))
 	case rejected[name] != "":
 		return fmt.Errorf("runtime %q is not supported (%s); one of %s", name, rejected[name], list)
 	}

@@ -14,7 +14,6 @@ import (
 var refusals = []struct{ name, text, want string }{
 	{"an unknown runtime", "[worker.sandbox]\nruntime = \"docker\"", `:2: runtime "docker" is not known; one of none, bwrap, oci, kubernetes, crun`},
 	{"a runtime with a slip", "[worker.sandbox]\nruntime = \"bwarp\"", `:2: runtime "bwarp" is not known; did you mean "bwrap"? one of none, bwrap, oci, kubernetes, crun`},
-	{"kubernetes before it is built", "[worker.sandbox]\nruntime = \"kubernetes\"", `:2: runtime "kubernetes" is not in this build yet; it has none, bwrap, oci, crun`},
 	{"remote", "[worker.sandbox]\nruntime = \"remote\"", `:2: runtime "remote" is not supported (a daemon that sandboxes for others is not built); one of none, bwrap, oci, kubernetes, crun`},
 	{"systemd-run", "[worker.sandbox]\nruntime = \"systemd-run\"", `:2: runtime "systemd-run" is not supported (it needs root or the same user namespaces); one of none, bwrap, oci, kubernetes, crun`},
 	{"microvm", "[worker.sandbox]\nruntime = \"microvm\"", `:2: runtime "microvm" is not supported (on Kubernetes a runtime class does this); one of none, bwrap, oci, kubernetes, crun`},

@@ -172,7 +172,11 @@ func (d *document) validateBundles(c *Config, names []string) error {
 	}
 	b, found := c.BundleBackend()
 	blame := at + "bundle_backend"
-	if s.BundleBackend == "" {
+	switch {
+	case s.BundleBackend != "":
+	case s.Runtime == "kubernetes":
+		blame = at + "runtime"
+	default:
 		blame = at + "oci" + sep + "transport"
 	}
 	switch {

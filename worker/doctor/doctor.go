@@ -40,6 +40,7 @@ type Runtimes struct {
 	Bwrap     Engine
 	OCI       Containers
 	Direct    Direct
+	Cluster   Cluster
 	CheckRoom func(dir string, commands ...string) ([]Problem, error)
 }
 
@@ -125,13 +126,8 @@ func Examine(ctx context.Context, h Host) []Check {
 	checks := h.bwrap(ctx)
 	checks = append(checks, h.oci(ctx)...)
 	checks = append(checks, h.crun(ctx)...)
-	checks = append(checks, h.none())
-	for _, name := range config.Runtimes {
-		if err := config.CheckRuntime(name); err != nil {
-			checks = append(checks, Check{Runtime: name, Name: "runtime", Outcome: Skipped, Detail: "not in this build yet"})
-		}
-	}
-	return checks
+	checks = append(checks, h.kubernetes(ctx)...)
+	return append(checks, h.none())
 }
 
 // Worst is the worst outcome among a runtime's checks.

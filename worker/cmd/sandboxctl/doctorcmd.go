@@ -84,7 +84,7 @@ func doctorRooms(conf *config.Config, names []string) ([]doctor.Room, error) {
 
 // doctorImages are the images of those rooms' scanners.
 func (a *app) doctorImages(conf *config.Config, rooms []doctor.Room) []doctor.Image {
-	images := build.Images{Configured: conf.Worker.Sandbox.OCI.Image, Worker: a.getenv(build.ImageVariable)}
+	images := build.Images{Configured: conf.Worker.Sandbox.DefaultImage(), Worker: a.getenv(build.ImageVariable), Runtime: conf.Worker.Sandbox.Runtime}
 	var all []doctor.Image
 	for _, r := range rooms {
 		image := doctor.Image{Scanner: r.Scanner}
