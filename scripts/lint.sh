@@ -14,7 +14,7 @@ for module in wire agent runtime worker conformance fuzz heavy; do
 done
 
 # Scripts parse.
-for script in task .ci/run scripts/*.sh heavy/cluster/*.sh; do
+for script in task .ci/run scripts/*.sh heavy/cluster/*.sh heavy/vm/*.sh heavy/vm/init heavy/vm/guest; do
   sh -n "$script" 2>/dev/null || bash -n "$script" || fail "$script does not parse"
 done
 

@@ -6,6 +6,7 @@
 #   scripts/setup.sh            what ./task test and ./task demo use
 #   scripts/setup.sh engines    the container engines as well, for the tasks that need one
 #   scripts/setup.sh cluster    what scripts/cluster.sh makes a node of as well
+#   scripts/setup.sh vm         what scripts/vm.sh makes a machine of as well
 set -eu
 
 missing=
@@ -56,6 +57,17 @@ if [ "${1-}" = cluster ]; then
   need nsenter util-linux
   need sysctl procps
   [ -x /usr/lib/cni/bridge ] || [ -x /opt/cni/bin/bridge ] || missing="$missing containernetworking-plugins"
+fi
+if [ "${1-}" = vm ]; then
+  need qemu-system-x86_64 qemu-system-x86
+  need mmdebstrap mmdebstrap
+  need mkfs.ext4 e2fsprogs
+  need depmod kmod
+  need make make
+  need dpkg-deb dpkg
+  # The kernel's own build tools, and the signatures of the packages.
+  [ -e /usr/lib/x86_64-linux-gnu/libelf.so.1 ] || missing="$missing libelf1"
+  [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing="$missing debian-archive-keyring"
 fi
 [ -n "$missing" ] || exit 0
 

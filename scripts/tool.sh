@@ -2,7 +2,7 @@
 # Prints the path of a program that tests use, built from its pinned version in
 # the Go module proxy when it is not in the user's cache yet.
 #
-#   scripts/tool.sh minio|versitygw|trivy|syft|gitleaks
+#   scripts/tool.sh minio|versitygw|trivy|syft|gitleaks|runsc
 #
 # Nothing here ships. A build can be asked for by several at once: each is done
 # by one, in a directory of its own, and appears whole.
@@ -15,8 +15,9 @@ case ${1-} in
   trivy) package=github.com/aquasecurity/trivy/cmd/trivy version=v0.74.0 experiment=jsonv2 ;;
   syft) package=github.com/anchore/syft/cmd/syft version=v1.57.1 ;;
   gitleaks) package=github.com/zricethezav/gitleaks/v8 version=v8.30.1 ;;
+  runsc) package=gvisor.dev/gvisor/runsc version=v0.0.0-20260905035102-160fafc42237 ;;
   *)
-    echo "usage: scripts/tool.sh minio|versitygw|trivy|syft|gitleaks" >&2
+    echo "usage: scripts/tool.sh minio|versitygw|trivy|syft|gitleaks|runsc" >&2
     exit 2
     ;;
 esac
