@@ -26,6 +26,8 @@ import (
 //	    work/         a small tmpfs, bound at /out
 //	<state>/<flavour>/run/    the program's own state (its --root)
 //
+// Besides the containers' states, crun since 1.9 keeps the filters that it has
+// compiled in run/.cache, and runsc a network namespace in run/null-netns.
 // Each flavour has its own part, so that one never finds another's containers.
 // Nothing in it can be listed by others, and what the root of a sandbox has to
 // reach it may pass through.
