@@ -45,12 +45,11 @@ func (r *run) exchange(url string) (string, bool) {
 }
 
 // terminationLog is the file of the host's that a kubelet gives every pod to
-// write its last words to, which end up in the cluster's own storage. There is
-// one only where this is a pod's first process. A pod can't do without it, so it
-// is shut for the scanner as well.
+// write its last words to, which end up in the cluster's own storage. A pod
+// can't do without it, so it is shut for the scanner as well.
 func terminationLog() string {
 	info, err := os.Lstat(probe.TerminationLog)
-	if os.Getpid() != 1 || err != nil || !info.Mode().IsRegular() {
+	if err != nil || !info.Mode().IsRegular() {
 		return ""
 	}
 	return probe.TerminationLog

@@ -5,6 +5,7 @@
 #   scripts/cluster.sh env                   prints the environment to use: eval "$(scripts/cluster.sh env)"
 #   scripts/cluster.sh image DIRECTORY NAME  makes an image of a directory, brings it to the node, prints NAME@sha256:…
 #   scripts/cluster.sh unload NAME…          takes images from the node
+#   scripts/cluster.sh kubectl …             kubectl, as whoever may do everything
 #   scripts/cluster.sh down                  ends the node and everything that up has made of this host
 #
 # With BATLEHUB_KIND=NAME in the environment the node is that of the kind cluster
@@ -73,7 +74,7 @@ lay() {
   mkdir -p "$run/bin" "$run/images" "$run/conf"
   for name in $components; do ln -s "$(component_dir "$name")"/* "$run/bin/"; done
   pause=$(own_image pause pause 65535:65535)
-  dns=$(own_image dns coredns 65532:65532)
+  dns=$(own_image dns coredns 0:0)
   cp -r "$here/conf/." "$run/conf"
   find "$run/conf" -type f -exec sed -i \
     -e "s#@run@#$run#g" -e "s#@pause@#$pause#" -e "s#@dns@#$dns#" -e "s#@cni@#$(cni)#" \
@@ -183,7 +184,7 @@ lock() {
 case ${1-} in
   up)
     lock
-    rm -f "$cluster/why"
+    rm -rf "$cluster/why" "$cluster/failed"
     if [ -n "$kind" ]; then up_kind; else up_own; fi
     ;;
   env)
@@ -207,6 +208,10 @@ case ${1-} in
     shift
     in_node images rm "$@" >/dev/null
     ;;
+  kubectl)
+    shift
+    exec kubectl "$@"
+    ;;
   down)
     [ -d "$cluster" ] || exit 0
     lock
@@ -214,7 +219,7 @@ case ${1-} in
     else down_own; fi
     ;;
   *)
-    echo "usage: scripts/cluster.sh up|env|image|unload|down" >&2
+    echo "usage: scripts/cluster.sh up|env|image|unload|kubectl|down" >&2
     exit 2
     ;;
 esac

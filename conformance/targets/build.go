@@ -50,6 +50,7 @@ func Edits(b *Builder) []Edit {
 	bwrapMutants(b)
 	ociMutants(&ociBase{builder: b})
 	crunMutants(&crunBase{builder: b})
+	kubernetesMutants(&kubernetesBase{builder: b})
 	return slices.Concat(append(b.variants, noFilter, wireNext)...)
 }
 
@@ -59,6 +60,7 @@ func (b *Builder) Prepare(ctx context.Context) error {
 	bwrapMutants(b)
 	ociMutants(&ociBase{builder: b})
 	crunMutants(&crunBase{builder: b})
+	kubernetesMutants(&kubernetesBase{builder: b})
 	for _, edits := range append(b.variants, noFilter, wireNext, nil) {
 		if _, err := b.AgentBinary(ctx, edits...); err != nil {
 			return err

@@ -41,13 +41,8 @@ func (b *ociBase) image(ctx context.Context, s conformance.Setup, broken breakag
 	name := "localhost/batlehub-sandbox-conformance:" + key
 	err := inTemporary(s, func(dir string) error {
 		tree := filepath.Join(dir, "room")
-		if err := buildRoom(ctx, b.builder, s, tree, breakage{agent: broken.agent, noAgent: broken.noAgent, files: broken.files}); err != nil {
+		if err := buildImageTree(ctx, b.builder, s, tree, broken); err != nil {
 			return err
-		}
-		for _, place := range []string{"bundle", "work"} {
-			if err := os.MkdirAll(filepath.Join(tree, place), 0o755); err != nil {
-				return err
-			}
 		}
 		return b.importTree(ctx, tree, name)
 	})
@@ -62,6 +57,20 @@ func (b *ociBase) image(ctx context.Context, s conformance.Setup, broken breakag
 	// By digest: a name could be moved to another image meanwhile.
 	b.images[key] = "sha256:" + strings.TrimPrefix(id, "sha256:")
 	return b.images[key], nil
+}
+
+// buildImageTree is a room with what an image has besides: the places that a
+// run's things are mounted at.
+func buildImageTree(ctx context.Context, b *Builder, s conformance.Setup, tree string, broken breakage) error {
+	if err := buildRoom(ctx, b, s, tree, breakage{agent: broken.agent, noAgent: broken.noAgent, files: broken.files}); err != nil {
+		return err
+	}
+	for _, place := range []string{"bundle", "work"} {
+		if err := os.MkdirAll(filepath.Join(tree, place), 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // importTree has the engine make an image of one layer.

@@ -1,7 +1,6 @@
 package targets
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -95,26 +94,20 @@ func (b *ociBase) bystanders(ctx context.Context, s conformance.Setup) (conforma
 		errs = append(errs, err)
 		_, err = b.engine(context.WithoutCancel(ctx), "network", "rm", network)
 		errs = append(errs, err)
-		for _, key := range keys {
-			errs = append(errs, b.storage.store.Backend.Delete(context.WithoutCancel(ctx), key))
+		if b.storage != nil {
+			errs = append(errs, removeKeys(context.WithoutCancel(ctx), b.storage.store, keys))
 		}
 		return errors.Join(errs...)
 	}
 	return out, nil
 }
 
-// keysBeside puts objects there that are no bundle's.
+// keysBeside puts objects there that are no bundle's, where there is a storage.
 func (b *ociBase) keysBeside(ctx context.Context, s conformance.Setup) ([]string, error) {
 	if b.storage == nil {
 		return nil, nil
 	}
-	keys := []string{"blob/" + s.Token, "sandbox-" + s.Token + "/" + s.Worker + "/o07/s/1/out.tar", "artifact:npm/left-" + s.Token + "/1.0.0"}
-	for _, key := range keys {
-		if err := b.storage.store.Backend.Put(ctx, key, bytes.NewReader([]byte("{}")), 2); err != nil {
-			return nil, err
-		}
-	}
-	return keys, nil
+	return plantKeysBeside(ctx, b.storage.store, s)
 }
 
 func (b *ociBase) missing(ctx context.Context, near conformance.Bystanders, containers []string, network string, keys []string) ([]string, error) {
@@ -139,10 +132,8 @@ func (b *ociBase) missing(ctx context.Context, near conformance.Bystanders, cont
 			}
 		}
 	}
-	for _, key := range keys {
-		if _, err := b.storage.store.Backend.Head(ctx, key); err != nil {
-			missing = append(missing, "key "+key)
-		}
+	if b.storage != nil {
+		missing = append(missing, missingKeys(ctx, b.storage.store, keys)...)
 	}
 	return missing, nil
 }

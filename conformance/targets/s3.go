@@ -165,6 +165,16 @@ func (s *s3Server) ready(ctx context.Context) error {
 	}
 }
 
+// serverVersion is what a server's program says of itself.
+func serverVersion(ctx context.Context, binary string) string {
+	out, err := exec.CommandContext(ctx, binary, "--version").Output()
+	if err != nil {
+		return "unknown"
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return line
+}
+
 // close ends the server and removes what it stored.
 func (s *s3Server) close() error {
 	_ = s.cmd.Process.Kill()

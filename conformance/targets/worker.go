@@ -28,6 +28,8 @@ type workerConfig struct {
 	None  *none.Config
 	OCI   *ociWorker
 	Crun  *crun.Config
+
+	Kubernetes *kubernetesWorker
 }
 
 // workerOf is the command's own hidden verb that makes one run and waits. What
@@ -97,6 +99,8 @@ func (c *workerConfig) runtime(ctx context.Context) (sandbox.Runtime, error) {
 		return c.OCI.runtime(ctx)
 	case c.Crun != nil:
 		return crun.New(*c.Crun)
+	case c.Kubernetes != nil:
+		return c.Kubernetes.runtime(ctx)
 	}
 	return nil, errors.New("a worker without a runtime")
 }

@@ -32,8 +32,9 @@ const (
 	NetworkEgress  = "egress"
 )
 
-// Selector selects the pods of all runs, whoever made them.
-const Selector = LabelName + "=" + AppName + "," + LabelComponent + "=" + Component
+// Selector selects the pods of all runs, whoever made them: a pod without a
+// worker's id is no run's.
+const Selector = LabelName + "=" + AppName + "," + LabelComponent + "=" + Component + "," + LabelWorker
 
 func labels(l wire.Label, network bool) map[string]string {
 	reach := NetworkStorage

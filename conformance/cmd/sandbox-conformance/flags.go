@@ -23,6 +23,7 @@ type flags struct {
 	runtime, adapter, out, focus    string
 	engine, transport, s3, s3Binary string
 	engineBinary, program           string
+	kubeconfig, load, class         string
 	parallel                        int
 	agent, hostile, source, cache   string
 	gitleaks, packages              string
@@ -40,15 +41,18 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	f := &flags{command: "sandbox-conformance " + strings.Join(args, " ")}
 	set := flag.NewFlagSet("sandbox-conformance", flag.ContinueOnError)
 	set.SetOutput(stderr)
-	set.StringVar(&f.runtime, "runtime", "", "the runtime to check: none, bwrap, oci or crun")
+	set.StringVar(&f.runtime, "runtime", "", "the runtime to check: none, bwrap, oci, crun or kubernetes")
 	set.StringVar(&f.program, "program", "", "with --runtime crun: runc, crun or runsc, or a path of one")
+	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("BATLEHUB_TEST_KUBECONFIG"), "with --runtime kubernetes: a file whose current context may make namespaces")
+	set.StringVar(&f.load, "load", "scripts/cluster.sh", "with --runtime kubernetes: the program that brings images to the nodes")
+	set.StringVar(&f.class, "class", "", "with --runtime kubernetes: the runtime class of every pod")
 	set.StringVar(&f.engine, "engine", "", "with --runtime oci: podman or docker")
 	set.StringVar(&f.transport, "transport", "", "with --runtime oci: mount or storage")
 	set.StringVar(&f.engineBinary, "engine-binary", "", "the engine's command line (default: the engine's name)")
-	set.StringVar(&f.s3, "s3", "minio", "with --transport storage: the server to start, minio or versitygw")
+	set.StringVar(&f.s3, "s3", "minio", "the storage server to start for what moves by one, minio or versitygw")
 	set.StringVar(&f.s3Binary, "s3-binary", "", "that server's program (default: its name on PATH)")
 	minio := set.String("minio", "", "the same as --s3 minio --s3-binary PATH")
-	set.IntVar(&f.parallel, "parallel", 0, "how many specs of group E may run at once (default: 1, and 3 with --runtime oci)")
+	set.IntVar(&f.parallel, "parallel", 0, "how many specs of group E may run at once (default: 1, and 3 with --runtime oci or kubernetes)")
 	set.StringVar(&f.adapter, "adapter", "", "an executable that speaks the port's verbs, to check instead")
 	set.BoolVar(&f.noWalls, "expect-no-walls", false, "the negative control: exactly the wall specs must fail")
 	set.BoolVar(&f.mutants, "mutants", true, "also make every mutant of the runtime and see it killed")
@@ -90,8 +94,12 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 		return nil, fmt.Errorf("runtime %q is none that this command makes: %s", f.runtime, strings.Join(runtimes, " or "))
 	case f.runtime == "oci" && (!slices.Contains(engines, f.engine) || !slices.Contains(transports, f.transport)):
 		return nil, fmt.Errorf("--runtime oci wants --engine %s and --transport %s", strings.Join(engines, " or "), strings.Join(transports, " or "))
-	case f.runtime != "oci" && (f.engine != "" || f.transport != "" || f.s3Binary != "" || f.engineBinary != ""):
-		return nil, errors.New("--engine, --engine-binary, --transport, --minio and --s3-binary go with --runtime oci alone")
+	case f.runtime != "oci" && (f.engine != "" || f.transport != "" || f.engineBinary != ""):
+		return nil, errors.New("--engine, --engine-binary and --transport go with --runtime oci alone")
+	case f.runtime != "oci" && f.runtime != "kubernetes" && f.s3Binary != "":
+		return nil, errors.New("--minio and --s3-binary go with --runtime oci or kubernetes alone")
+	case f.runtime != "kubernetes" && f.class != "":
+		return nil, errors.New("--class goes with --runtime kubernetes alone")
 	case (f.runtime == "crun") != (f.program != ""):
 		return nil, errors.New("--runtime crun wants --program runc, crun, runsc or a path of one, and nothing else does")
 	case !slices.Contains(targets.S3Servers, f.s3):
@@ -111,7 +119,7 @@ func (f *flags) defaults() {
 	}
 	if f.parallel == 0 {
 		f.parallel = 1
-		if f.runtime == "oci" {
+		if isRemote(f.runtime) {
 			f.parallel = 3
 		}
 	}
@@ -119,7 +127,7 @@ func (f *flags) defaults() {
 
 // The values of --runtime, --engine and --transport.
 var (
-	runtimes   = []string{"none", "bwrap", "oci", "crun"}
+	runtimes   = []string{"none", "bwrap", "oci", "crun", "kubernetes"}
 	engines    = []string{"podman", "docker"}
 	transports = []string{"mount", "storage"}
 )
@@ -158,6 +166,10 @@ func targetOf(ctx context.Context, f *flags, b *targets.Builder) (target *confor
 		target, closing, err = targets.OCI(ctx, b, targets.OCIOptions{
 			Engine: f.engine, Transport: f.transport, Binary: f.engineBinary, S3: f.s3, S3Binary: f.s3Binary, Self: self,
 		})
+	case "kubernetes":
+		target, closing, err = targets.Kubernetes(ctx, b, targets.KubernetesOptions{
+			Kubeconfig: f.kubeconfig, Load: f.load, Class: f.class, S3: f.s3, S3Binary: f.s3Binary, Self: self,
+		})
 	case "crun":
 		target, err = targets.Crun(ctx, b, f.program, self)
 	default:
@@ -190,10 +202,13 @@ func optionsOf(ctx context.Context, f *flags, b *targets.Builder) (conformance.O
 	return o, nil
 }
 
-// scaled are the bounds of a command line. An engine is asked several times for
-// each run, and takes its time over each answer.
+// isRemote says whether a runtime asks an engine or a cluster several times for
+// each run, which takes its time over each answer.
+func isRemote(runtime string) bool { return runtime == "oci" || runtime == "kubernetes" }
+
+// scaled are the bounds of a command line.
 func scaled(by float64, runtime string) conformance.Bounds {
-	if runtime == "oci" {
+	if isRemote(runtime) {
 		by *= 4
 	}
 	b := conformance.DefaultBounds()

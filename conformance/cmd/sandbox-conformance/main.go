@@ -6,6 +6,7 @@
 //	sandbox-conformance --runtime oci --engine podman --transport mount
 //	sandbox-conformance --runtime oci --engine docker --transport storage --minio PATH
 //	sandbox-conformance --runtime crun --program runc
+//	sandbox-conformance --runtime kubernetes --kubeconfig FILE --minio PATH
 //	sandbox-conformance --adapter ./my-runtime
 //
 // It exits with 0 when the target passed (or, with --expect-no-walls, when

@@ -163,13 +163,18 @@ func hold(r *attempt.Report, args []string) {
 
 // marker leaves a file behind and says whether one was there before.
 func marker(r *attempt.Report, args []string) {
-	for _, dir := range []string{".", "/tmp", "/dev/shm", "/var/tmp", "/run"} {
+	dirs := []string{".", "/tmp", "/dev/shm", "/var/tmp", "/run"}
+	// All are looked at before anything is left: one of them may be another's
+	// place once more.
+	for _, dir := range dirs {
 		name := filepath.Join(dir, args[0])
 		if _, err := os.Lstat(name); err == nil {
 			got(r, "found "+name+" of an earlier run", nil)
 		}
+	}
+	for _, dir := range dirs {
 		if dir == "." || len(args) > 1 && args[1] == "everywhere" {
-			_ = os.WriteFile(name, []byte("x"), 0o666)
+			_ = os.WriteFile(filepath.Join(dir, args[0]), []byte("x"), 0o666)
 		}
 	}
 }

@@ -1,9 +1,11 @@
 // Command inmate is what the heavy tests and benchmarks run inside a sandbox:
-// it lists a tree, at once or after a while, or does nothing at all.
+// it lists a tree, at once or after a while, tries to get out, or does nothing
+// at all.
 package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"time"
 
@@ -16,9 +18,11 @@ func main() {
 		list(os.Args[2])
 	case len(os.Args) == 4 && os.Args[1] == "linger":
 		linger(os.Args[2], os.Args[3])
+	case len(os.Args) == 3 && os.Args[1] == "dial":
+		dial(os.Args[2])
 	case len(os.Args) == 2 && os.Args[1] == "nothing":
 	default:
-		fmt.Fprintln(os.Stderr, "usage: inmate list DIR | inmate linger DURATION DIR | inmate nothing")
+		fmt.Fprintln(os.Stderr, "usage: inmate list DIR | inmate linger DURATION DIR | inmate dial ADDRESS | inmate nothing")
 		os.Exit(2)
 	}
 }
@@ -39,4 +43,15 @@ func linger(duration, dir string) {
 	}
 	<-time.After(d)
 	list(dir)
+}
+
+// dial says whether an address can be reached.
+func dial(address string) {
+	conn, err := net.DialTimeout("tcp", address, 3*time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("connected")
+	_ = conn.Close()
 }
