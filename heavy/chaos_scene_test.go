@@ -18,6 +18,7 @@ import (
 	"github.com/batleforc/batlehub-sandbox/heavy/internal/s3server"
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 	"github.com/batleforc/batlehub-sandbox/runtime/oci"
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/runtime/storage/s3"
 )
@@ -97,13 +98,13 @@ func containersConf() string {
 // firewall lets the runs reach the server and nothing else.
 func (s *scene) firewall(t *testing.T) {
 	t.Helper()
-	ruleset, err := oci.Firewall(s.pool, []netip.AddrPort{netip.MustParseAddrPort(s.server.Address())})
+	ruleset, err := firewall.Ruleset(firewall.Zone{Pool: s.pool, Storage: []netip.AddrPort{netip.MustParseAddrPort(s.server.Address())}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := fmt.Sprintf("%s_chaos_%d", oci.FirewallTable, os.Getpid())
+	table := fmt.Sprintf("%s_chaos_%d", firewall.Table, os.Getpid())
 	install := exec.CommandContext(t.Context(), "nft", "-f", "-")
-	install.Stdin = strings.NewReader(strings.ReplaceAll(ruleset, oci.FirewallTable, table))
+	install.Stdin = strings.NewReader(strings.ReplaceAll(ruleset, firewall.Table, table))
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Skipf("not run: nft can't change this host's rules: %v: %s", err, out)
 	}

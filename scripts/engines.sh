@@ -106,8 +106,11 @@ up_podman() {
   if ! have podman; then why podman "podman is not installed"; return 0; fi
   mkdir -p "$base/podman"
   rm -f "$base/podman/why"
-  # What --userns auto takes its ids from.
-  if root; then subids containers 2147483647 2147483648; fi
+  if root; then
+    # What --userns auto takes its ids from.
+    subids containers 2147483647 2147483648
+    propagate
+  fi
   conf=$base/podman/containers.conf
   unified=$(stat -fc %T /sys/fs/cgroup 2>/dev/null || true)
   if [ -d /run/systemd/system ] && [ "$unified" = cgroup2fs ]; then
@@ -128,6 +131,18 @@ up_podman() {
   } >"$new"
   chmod 644 "$new"
   mv "$new" "$conf"
+}
+
+# propagate makes podman's mounts of network namespaces seen by its own helpers,
+# where the root mount is not shared. Other programs do the same to it.
+propagate() {
+  if ! have findmnt; then return 0; fi
+  case $(findmnt --noheadings --output PROPAGATION --target /run/netns 2>/dev/null || findmnt --noheadings --output PROPAGATION --target /run) in
+    *shared*) return 0 ;;
+  esac
+  mkdir -p /run/netns
+  mount --rbind /run/netns /run/netns
+  mount --make-shared /run/netns
 }
 
 # limit FLAG MOST: a hard limit as a number, or MOST if it is higher or sh does not

@@ -12,7 +12,7 @@ import (
 
 	"github.com/batleforc/batlehub-sandbox/conformance"
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
-	"github.com/batleforc/batlehub-sandbox/runtime/oci"
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 )
 
 // ociStorage is the storage transport's half of this host: a server with a
@@ -44,13 +44,13 @@ func startStorage(ctx context.Context, o OCIOptions) (*ociStorage, error) {
 		return nil, errors.Join(err, server.close())
 	}
 	s.store = conformance.NewStore(leaf, bundle.DefaultPrefix)
-	ruleset, err := oci.Firewall(s.pool, []netip.AddrPort{server.address})
+	ruleset, err := firewall.Ruleset(firewall.Zone{Pool: s.pool, Storage: []netip.AddrPort{server.address}})
 	if err != nil {
 		return nil, errors.Join(err, server.close())
 	}
 	// A table of its own: an operator's may be there already.
-	s.table = fmt.Sprintf("%s_conformance_%d", oci.FirewallTable, os.Getpid())
-	s.ruleset = strings.ReplaceAll(ruleset, oci.FirewallTable, s.table)
+	s.table = fmt.Sprintf("%s_conformance_%d", firewall.Table, os.Getpid())
+	s.ruleset = strings.ReplaceAll(ruleset, firewall.Table, s.table)
 	if err := s.shut(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("installing the firewall (nft, of nftables, is needed for it): %w", err), server.close())
 	}

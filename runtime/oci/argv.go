@@ -38,6 +38,8 @@ type Instance struct {
 	// Network is the network to join; empty means the engine's default. It is
 	// "none" for a run that needs no network at all.
 	Network string
+	// Own says that Network is the run's own.
+	Own bool
 	// Hosts are names that the container can resolve, as "name:ip".
 	Hosts []string
 	// Resolve says whether there may be a resolver besides Hosts.
@@ -98,25 +100,25 @@ func network(c Config, in Instance) []string {
 	for _, h := range in.Hosts {
 		argv = append(argv, "--add-host", h)
 	}
-	switch {
-	case in.Resolve:
+	if in.Network == noNetwork && c.Engine == Podman {
+		// Or it gets a copy of this host's own.
+		argv = append(argv, "--no-hosts")
+	}
+	if !in.Own {
 		return argv
-	case in.Network == noNetwork:
-		if c.Engine == Podman {
-			// Or it gets a copy of this host's own.
-			argv = append(argv, "--no-hosts")
+	}
+	if !in.Resolve {
+		// Where the storage can be reached and nothing else, names would be a
+		// way out. Docker's own resolver can't be switched off, but it can be
+		// made to ask nobody.
+		nobody := "none"
+		if c.Engine == Docker {
+			nobody = "127.0.0.1"
 		}
-		return argv
+		argv = append(argv, "--dns", nobody)
 	}
-	// A network of the run's own, from which the storage can be reached and
-	// nothing else: names would be a way out. Docker's own resolver can't be
-	// switched off, but it can be made to ask nobody.
-	nobody := "none"
-	if c.Engine == Docker {
-		nobody = "127.0.0.1"
-	}
-	// The pool that the firewall knows is one of IPv4.
-	return append(argv, "--dns", nobody, "--sysctl", "net.ipv6.conf.all.disable_ipv6=1")
+	// The pools that the firewall knows are ones of IPv4.
+	return append(argv, "--sysctl", "net.ipv6.conf.all.disable_ipv6=1")
 }
 
 func fileSystem(c Config, spec sandbox.RunSpec, in Instance) []string {

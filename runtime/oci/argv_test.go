@@ -39,10 +39,10 @@ func argvInstance(transport string, network bool) Instance {
 	}
 	if transport == Storage {
 		in.In, in.Out, in.Mount = signedGet, signedPut, ""
-		in.Network, in.Hosts = "batlehub-sbx-j7-gitleaks-2", []string{"s3.example:10.1.2.3"}
+		in.Network, in.Own, in.Hosts = "batlehub-sbx-j7-gitleaks-2", true, []string{"s3.example:10.1.2.3"}
 	}
 	if network {
-		in.Network, in.Hosts, in.Resolve = "", nil, true
+		in.Network, in.Own, in.Hosts, in.Resolve = "", false, nil, true
 	}
 	return in
 }
@@ -79,6 +79,15 @@ func TestTheCommandLineIsTheRFCsLineByLine(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+func TestARunWithNetworkInAPoolHasItsOwnNetworkAndAResolver(t *testing.T) {
+	for _, engine := range []string{Podman, Docker} {
+		spec, in := argvSpec(), argvInstance(Storage, true)
+		spec.Network = true
+		in.Network, in.Own, in.Hosts = "batlehub-sbx-j7-gitleaks-2", true, []string{"s3.example:10.1.2.3"}
+		golden(t, engine+"-storage-egress", lines(Argv(argvConfig(engine, Storage), spec, in)))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
@@ -56,12 +57,16 @@ type Config struct {
 	ExtraArgs []string
 	// Pull is PullNever or PullIfAbsent; empty means PullNever.
 	Pull string
-	// Network is the network of runs with network; empty means the engine's
-	// default.
+	// Network is the network of runs with network, if EgressPool is not set;
+	// empty means the engine's default.
 	Network string
+	// EgressPool is cut into the networks of runs with network, which the
+	// firewall (see package firewall) holds to the storage and to what it is told to
+	// let through; the zero value means that they join Network.
+	EgressPool netip.Prefix
 	// StoragePool is cut into the networks of runs that may reach the storage
 	// alone; the zero value means DefaultStoragePool. The firewall of the
-	// host (see Firewall) has to know it.
+	// host (see package firewall) has to know it.
 	StoragePool netip.Prefix
 	// RunDir is the directory in which each run gets its own under Mount;
 	// empty means the system's temporary directory.
@@ -134,8 +139,13 @@ func (c Config) check() ([]endpoint, error) {
 			return nil, err
 		}
 	}
-	if err := checkPool(c.StoragePool); err != nil {
+	if err := firewall.CheckPool(c.StoragePool); err != nil {
 		return nil, err
+	}
+	if c.EgressPool != (netip.Prefix{}) {
+		if err := c.checkEgress(); err != nil {
+			return nil, err
+		}
 	}
 	for _, canary := range c.Canaries {
 		if _, err := wire.ParseCanary(canary.String()); err != nil {
@@ -143,6 +153,16 @@ func (c Config) check() ([]endpoint, error) {
 		}
 	}
 	return parseEndpoints(c.StorageEndpoints)
+}
+
+func (c Config) checkEgress() error {
+	switch {
+	case c.Network != "":
+		return fmt.Errorf("network %q and an egress pool: a run with network joins one or the other", c.Network)
+	case c.EgressPool.Overlaps(c.StoragePool):
+		return fmt.Errorf("the egress pool %s overlaps the storage pool %s", c.EgressPool, c.StoragePool)
+	}
+	return firewall.CheckPool(c.EgressPool)
 }
 
 // endpoint is where a storage listens.

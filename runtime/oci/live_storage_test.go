@@ -14,6 +14,7 @@ import (
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/testkit"
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/runtime/storage/s3"
 	"github.com/batleforc/batlehub-sandbox/wire"
@@ -91,15 +92,20 @@ func stored(l *live, change ...func(*Config)) (r *Runtime, server netip.AddrPort
 }
 
 // firewall installs the ruleset under a name of the test's own.
-func firewall(t *testing.T, pool netip.Prefix, endpoints ...netip.AddrPort) {
+func bound(t *testing.T, pool netip.Prefix, endpoints ...netip.AddrPort) {
 	t.Helper()
-	ruleset, err := Firewall(pool, endpoints)
+	install(t, firewall.Zone{Pool: pool, Storage: endpoints})
+}
+
+func install(t *testing.T, zone firewall.Zone) {
+	t.Helper()
+	ruleset, err := firewall.Ruleset(zone)
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := "batlehub_test_" + strings.ReplaceAll(strings.TrimSuffix(pool.String(), "/24"), ".", "_")
+	table := "batlehub_test_" + strings.ReplaceAll(strings.TrimSuffix(zone.Pool.String(), "/24"), ".", "_")
 	cmd := exec.Command("nft", "-f", "-")
-	cmd.Stdin = strings.NewReader(strings.ReplaceAll(ruleset, FirewallTable, table))
+	cmd.Stdin = strings.NewReader(strings.ReplaceAll(ruleset, firewall.Table, table))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Skipf("not run: nft can't change this host's rules: %v: %s", err, out)
 	}
@@ -114,7 +120,7 @@ func TestARunWithoutNetworkReachesTheStorageAndNothingElse(t *testing.T) {
 	eachEngine(t, func(t *testing.T, l *live) {
 		canary := listener(t)
 		r, server, pool := stored(l, func(c *Config) { c.Canaries = canary })
-		firewall(t, pool, server)
+		bound(t, pool, server)
 		spec := l.spec("reach", server.String(), canary[0].String(), "example.com")
 		spec.Bundle.Entries = []wire.Entry{{Path: wire.MustRelPath("pkg"), Kind: wire.Archive, URL: wire.ArtifactURL}}
 		spec.Bundle.Artifact = bundle.BytesArtifact(tarOf(t, "hello", "world"))
@@ -146,10 +152,35 @@ func TestWithoutTheFirewallTheProbeNamesTheCommandThatInstallsIt(t *testing.T) {
 	})
 }
 
+// A run with network reaches what the firewall is told to let through, and
+// nobody else: not this host beside its canary, and not by a network's name.
+func TestARunWithNetworkInAPoolReachesWhatItIsAllowed(t *testing.T) {
+	eachEngine(t, func(t *testing.T, l *live) {
+		allowed, denied := listener(t)[0], listener(t)[0]
+		pool := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 216, byte(rand.UintN(256)), 0}), 24)
+		one, err := firewall.ParseDestination(allowed.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		around, err := allowed.Addr().Prefix(8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		install(t, firewall.Zone{Pool: pool, Egress: []firewall.Destination{one, {Prefix: around, Port: denied.Port()}}})
+		r := l.with(func(c *Config) { c.EgressPool = pool })
+		spec := l.spec("reach", allowed.String(), denied.String())
+		spec.Network = true
+		out, err := r.Run(t.Context(), spec)
+		if want := allowed.String() + " true\n" + denied.String() + " false\n"; err != nil || string(out.Stdout) != want {
+			t.Errorf("got %q, %v, want %q", out.Stdout, err, want)
+		}
+	})
+}
+
 func TestACancelledRunLeavesNoNetworkAndNoKey(t *testing.T) {
 	eachEngine(t, func(t *testing.T, l *live) {
 		r, server, pool := stored(l)
-		firewall(t, pool, server)
+		bound(t, pool, server)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		spec := l.spec("sleep")

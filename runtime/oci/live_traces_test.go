@@ -58,7 +58,7 @@ func TestRunsCancelledAtAnyTimeLeaveNoNetworkOfTheirsOnTheHost(t *testing.T) {
 	}
 	eachEngine(t, func(t *testing.T, l *live) {
 		r, server, pool := stored(l)
-		firewall(t, pool, server)
+		bound(t, pool, server)
 		if before := traces(t, pool); len(before) > 0 {
 			t.Fatalf("the pool is in use: %q", before)
 		}

@@ -12,67 +12,62 @@ import (
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
 
 // noNetwork is the engines' name of the network that is none.
 const noNetwork = "none"
 
-// subnetBits is the size of a run's own network: the smallest in which every
-// engine finds an address for the bridge and one for the container.
-const subnetBits = 29
-
 // overlaps is how often another subnet is tried when one is taken.
 const overlaps = 8
 
-func checkPool(pool netip.Prefix) error {
-	if !pool.IsValid() || !pool.Addr().Is4() || pool != pool.Masked() || pool.Bits() < 8 || pool.Bits() > subnetBits {
-		return fmt.Errorf("storage_pool %s is not an IPv4 network of 8 to %d bits", pool, subnetBits)
-	}
-	return nil
-}
-
 // subnet is the nth network of a run that a pool holds, counted modulo.
 func subnet(pool netip.Prefix, n uint32) netip.Prefix {
-	count := uint32(1) << (subnetBits - pool.Bits())
+	count := uint32(1) << (firewall.RunBits - pool.Bits())
 	base := pool.Addr().As4()
-	address := binary.BigEndian.Uint32(base[:]) + n%count<<(32-subnetBits)
+	address := binary.BigEndian.Uint32(base[:]) + n%count<<(32-firewall.RunBits)
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], address)
-	return netip.PrefixFrom(netip.AddrFrom4(b), subnetBits)
+	return netip.PrefixFrom(netip.AddrFrom4(b), firewall.RunBits)
 }
 
 // join settles which network a run's container is on, and makes it if it is
 // the run's own: under the storage transport a run without network reaches
-// the storage, which is more than none and less than any network of others.
+// the storage, which is more than none and less than any network of others. A
+// run with network has its own where the firewall is to bound it.
 func (r *Runtime) join(ctx context.Context, j *job, in *Instance) *sandbox.Error {
 	switch {
-	case j.spec.Network:
+	case j.spec.Network && !r.config.EgressPool.IsValid():
 		in.Network, in.Resolve = r.config.Network, true
 		return nil
-	case r.config.Transport == Mount:
+	case !j.spec.Network && r.config.Transport == Mount:
 		in.Network = noNetwork
 		return nil
+	}
+	pool := r.config.StoragePool
+	if j.spec.Network {
+		pool, in.Resolve = r.config.EgressPool, true
 	}
 	hosts, err := r.resolve(ctx)
 	if err != nil {
 		return &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "resolving the storage endpoint", Err: err}
 	}
-	in.Network, in.Hosts = j.name(), hosts
-	return r.makeNetwork(ctx, j, in.Deadline)
+	in.Network, in.Own, in.Hosts = j.name(), true, hosts
+	return r.makeNetwork(ctx, j, pool, in.Deadline)
 }
 
-// makeNetwork makes a run's own network, in a subnet that is free. The calls
+// makeNetwork makes a run's own network, in a subnet of the pool that is free. The calls
 // outlive ctx: of one that is broken off nobody knows whether docker's daemon
 // makes the network all the same, after its removal perhaps.
-func (r *Runtime) makeNetwork(ctx context.Context, j *job, deadline time.Time) *sandbox.Error {
+func (r *Runtime) makeNetwork(ctx context.Context, j *job, pool netip.Prefix, deadline time.Time) *sandbox.Error {
 	args := append([]string{"network", "create", "--driver", "bridge"}, labels(j.spec.Label, deadline)...)
 	if r.config.Engine == Podman {
 		args = append(args, "--disable-dns")
 	}
 	var err error
 	for range overlaps {
-		free := subnet(r.config.StoragePool, rand.Uint32())
+		free := subnet(pool, rand.Uint32())
 		err = r.must(context.WithoutCancel(ctx), j.host, append(args, "--subnet", free.String(), j.name())...)
 		if ctx.Err() != nil {
 			break
@@ -84,7 +79,7 @@ func (r *Runtime) makeNetwork(ctx context.Context, j *job, deadline time.Time) *
 			break
 		}
 	}
-	fault := r.networkFault(ctx, err)
+	fault := r.networkFault(ctx, j, err)
 	if left := r.removeNetwork(ctx, j.host, j.name()); left != nil {
 		fault.Err = errors.Join(fault.Err, left)
 	}
@@ -103,7 +98,7 @@ func isOverlap(err error) bool {
 		strings.Contains(said, "subnet") && strings.Contains(said, "already")
 }
 
-func (r *Runtime) networkFault(ctx context.Context, err error) *sandbox.Error {
+func (r *Runtime) networkFault(ctx context.Context, j *job, err error) *sandbox.Error {
 	if ctx.Err() != nil {
 		return bundle.EndError(ctx, unfetched{})
 	}
@@ -114,14 +109,18 @@ func (r *Runtime) networkFault(ctx context.Context, err error) *sandbox.Error {
 		r.recognise(fault, engineFailed)
 	}
 	if isOverlap(err) {
-		fault.Hint = "set [worker.sandbox.oci] storage_pool to a network that this host does not use"
+		key := "storage_pool"
+		if j.spec.Network {
+			key = "egress_pool"
+		}
+		fault.Hint = fmt.Sprintf("set [worker.sandbox.oci] %s to a network that this host does not use", key)
 	}
 	return fault
 }
 
 // leave removes a run's own network, once its container is gone.
 func (r *Runtime) leave(ctx context.Context, j *job, in Instance) error {
-	if in.Network != j.name() {
+	if !in.Own {
 		return nil
 	}
 	return r.removeNetwork(ctx, j.host, j.name())
@@ -172,16 +171,23 @@ func (r *Runtime) refuse(h *host, spec sandbox.RunSpec) *sandbox.Error {
 	case r.config.Transport == Storage && h.rootless && !spec.Network:
 		refused.Detail = "a rootless engine has no network that reaches the storage and nothing else"
 		refused.Hint = `set [worker.sandbox.oci] transport = "mount", or use the rootful engine`
+	case r.config.EgressPool.IsValid() && h.rootless && spec.Network:
+		refused.Detail = "a rootless engine's networks are not this host's, and its firewall can't hold them to egress_allow"
+		refused.Hint = "leave [worker.sandbox.oci] egress_pool out, or use the rootful engine"
 	case r.config.Transport == Mount && r.config.Engine == Docker && (h.rootless || !root()):
 		refused.Detail = "docker can't be given a run directory that its sandbox may write to and this worker may read"
 		refused.Hint = `set [worker.sandbox.oci] transport = "storage" or engine = "podman", or run the worker as root beside a rootful daemon`
+	case r.config.Engine == Podman && !h.rootless && (spec.Network || r.config.Transport == Storage) && LosesNetworks():
+		refused.Code = sandbox.CodeHostRefused
+		refused.Detail = "podman would leave every run's network behind, because " + netnsDir + " is not on a shared mount of this host"
+		refused.Hint = "as root: mount --make-rshared / (systemd does so; what starts this host has to)"
 	default:
 		return nil
 	}
 	return refused
 }
 
-// Endpoints are where the storage listens, for Firewall: the addresses that a
+// Endpoints are where the storage listens, for the firewall: the addresses that a
 // sandbox without network is given, as this host resolves them now.
 func Endpoints(ctx context.Context, urls []string) ([]netip.AddrPort, error) {
 	endpoints, err := parseEndpoints(urls)

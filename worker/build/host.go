@@ -40,7 +40,7 @@ func Host(o Options) doctor.Runtimes {
 				}
 				return v.String(), !v.Less(oci.MinVersions[engine])
 			},
-			Pinned: oci.ParseImage, FirewallTable: FirewallTable,
+			Pinned: oci.ParseImage, LosesNetworks: oci.LosesNetworks,
 		},
 		CheckRoom: func(dir string, commands ...string) ([]doctor.Problem, error) {
 			found, err := room.Check(dir, commands...)

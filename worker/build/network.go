@@ -9,43 +9,47 @@ import (
 	"strconv"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/oci"
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 )
 
-// FirewallTable is the nftables table of Firewall.
-const FirewallTable = oci.FirewallTable
-
-// Firewall is the ruleset by which runs without network reach their storage
-// and nothing else, and the endpoints that it lets through: those of the
-// bundles' backend, resolved, and the allowed ones. Its errors are one line.
-func Firewall(ctx context.Context, c *config.Config, allow []netip.AddrPort) (string, []netip.AddrPort, error) {
-	endpoints, err := StorageEndpoints(ctx, c)
-	if err != nil {
-		return "", nil, err
-	}
-	endpoints = append(endpoints, allow...)
-	rules, err := oci.Firewall(c.Worker.Sandbox.OCI.StoragePool, endpoints)
-	if err != nil {
-		return "", nil, &config.Error{Message: err.Error()}
-	}
-	return rules, endpoints, nil
-}
-
-// RemoveFirewall is the ruleset that removes Firewall's, if it is there.
-func RemoveFirewall() string {
-	return fmt.Sprintf("table inet %s\ndelete table inet %s\n", FirewallTable, FirewallTable)
-}
-
-// StorageEndpoints are the addresses of the bundles' backend. A configuration
-// whose runs need no firewall is a *config.Error.
-func StorageEndpoints(ctx context.Context, c *config.Config) ([]netip.AddrPort, error) {
+// Zones are the pools that the host's firewall bounds, and what each reaches:
+// the bundles' backend, resolved, and what is allowed besides it: by allow for
+// runs without network, by egress_allow for those with. A configuration whose
+// runs need no firewall is a *config.Error. Errors are one line.
+func Zones(ctx context.Context, c *config.Config, allow []netip.AddrPort) ([]firewall.Zone, error) {
 	s := c.Worker.Sandbox
 	if s.Runtime != oci.Name {
 		return nil, &config.Error{Message: fmt.Sprintf("runtime is %q, which makes no networks: there is nothing to do", s.Runtime)}
 	}
-	if !s.StorageHop() {
-		return nil, &config.Error{Message: fmt.Sprintf("transport is %q, under which runs without network have none at all: there is nothing to do", s.OCI.Transport)}
+	var zones []firewall.Zone
+	var storage []netip.AddrPort
+	if s.StorageHop() {
+		var err error
+		if storage, err = storageEndpoints(ctx, c); err != nil {
+			return nil, err
+		}
+		zones = append(zones, firewall.Zone{Pool: s.OCI.StoragePool, Storage: append(storage[:len(storage):len(storage)], allow...)})
 	}
+	if s.OCI.EgressPool.IsValid() {
+		zone := firewall.Zone{Pool: s.OCI.EgressPool, Storage: storage}
+		for _, text := range s.OCI.EgressAllow {
+			d, err := firewall.ParseDestination(text)
+			if err != nil {
+				return nil, &config.Error{Message: "egress_allow " + err.Error()}
+			}
+			zone.Egress = append(zone.Egress, d)
+		}
+		zones = append(zones, zone)
+	}
+	if len(zones) == 0 {
+		return nil, &config.Error{Message: fmt.Sprintf("transport is %q, under which runs without network have none at all, and there is no egress_pool: there is nothing to do", s.OCI.Transport)}
+	}
+	return zones, nil
+}
+
+// storageEndpoints are the addresses of the bundles' backend.
+func storageEndpoints(ctx context.Context, c *config.Config) ([]netip.AddrPort, error) {
 	bundles, _ := c.BundleBackend()
 	u, err := url.Parse(StorageURL(bundles))
 	if err != nil {

@@ -16,7 +16,7 @@ func (o Options) oci(runDir string) (Built, error) {
 	c := o.Sandbox.OCI
 	made := oci.Config{
 		Engine: c.Engine, Binary: c.Binary, Image: c.Image, Transport: c.Transport, ExtraArgs: c.ExtraArgs, Pull: c.Pull,
-		Network: c.Network, StoragePool: c.StoragePool, RunDir: runDir, Canaries: o.Canaries, Worker: o.Worker,
+		Network: c.Network, StoragePool: c.StoragePool, EgressPool: c.EgressPool, RunDir: runDir, Canaries: o.Canaries, Worker: o.Worker,
 	}
 	bundles := "transport mount"
 	if o.Sandbox.StorageHop() {

@@ -77,14 +77,17 @@ func (s Sandbox) memoryDir() bool { return s.Images() || s.Runtime == "crun" }
 
 // OCI is [worker.sandbox.oci].
 type OCI struct {
-	Engine          string
-	Binary          string
-	Image           string
-	Transport       string
-	ExtraArgs       []string
-	Pull            string
-	Network         string
-	StoragePool     netip.Prefix
+	Engine      string
+	Binary      string
+	Image       string
+	Transport   string
+	ExtraArgs   []string
+	Pull        string
+	Network     string
+	StoragePool netip.Prefix
+	// EgressPool is the zero value without one.
+	EgressPool      netip.Prefix
+	EgressAllow     []string
 	OrphanAfterSecs int64
 }
 

@@ -94,6 +94,8 @@ var keys = []Key{
 	{tableOCI, "pull", String, `"if-absent"`, 0, 0, "Whether an image that is not there is pulled: `never` or `if-absent`. Pulling counts against `start_timeout_secs`."},
 	{tableOCI, "network", String, `""`, 0, 0, "The engine's network for runs with network; empty means the engine's default."},
 	{tableOCI, "storage_pool", String, `"10.213.0.0/16"`, 0, 0, "IPv4 addresses for the networks of runs without network under transport `storage`; each run takes eight of them."},
+	{tableOCI, "egress_pool", String, `""`, 0, 0, "IPv4 addresses for the networks of runs with network, each of which then gets one of its own that the host's firewall holds to `egress_allow`; empty means that they join `network`."},
+	{tableOCI, "egress_allow", Strings, "[]", 0, 0, "What runs with network may reach through `egress_pool` besides the storage, as `IP[/BITS][:PORT]`, TCP and UDP; their resolver too. A network never means this host's own or a link-local address, which are named one by one."},
 	{tableOCI, "orphan_after_secs", Integer, "900", 1, 30 * day, "Seconds past its deadline after which a container, a network or a bundle is swept, whoever made it."},
 
 	{tableKubernetes, "namespace", String, `""`, 0, 0, "Namespace of the pods; empty means the worker's own."},

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 )
 
 func (d *document) decodeOCI(o *OCI) error {
@@ -39,6 +41,31 @@ func (d *document) decodeOCI(o *OCI) error {
 	var err error
 	if o.StoragePool, err = parsePool(d.k.String(at("storage_pool"))); err != nil {
 		return d.refuse(at("storage_pool"), "storage_pool %.64q %v; want a private IPv4 network of /8 to /26, such as \"10.213.0.0/16\"", d.k.String(at("storage_pool")), err)
+	}
+	return d.decodeEgress(o, at)
+}
+
+func (d *document) decodeEgress(o *OCI, at func(string) string) (err error) {
+	o.EgressAllow = d.k.Strings(at("egress_allow"))
+	text := d.k.String(at("egress_pool"))
+	switch {
+	case text == "" && len(o.EgressAllow) > 0:
+		return d.refuse(at("egress_allow"), "egress_allow has no effect without egress_pool, out of which runs with network get networks that it bounds")
+	case text == "":
+		return nil
+	case o.Network != "":
+		return d.refuse(at("egress_pool"), "egress_pool and network: a run with network joins one or the other; leave one of them out")
+	}
+	if o.EgressPool, err = parsePool(text); err != nil {
+		return d.refuse(at("egress_pool"), "egress_pool %.64q %v; want a private IPv4 network of /8 to /26, such as \"10.214.0.0/16\"", text, err)
+	}
+	if o.EgressPool.Overlaps(o.StoragePool) {
+		return d.refuse(at("egress_pool"), "egress_pool %s overlaps storage_pool %s", o.EgressPool, o.StoragePool)
+	}
+	for _, allow := range o.EgressAllow {
+		if _, err := firewall.ParseDestination(allow); err != nil {
+			return d.refuse(at("egress_allow"), "egress_allow %v", err)
+		}
 	}
 	return nil
 }

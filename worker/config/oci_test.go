@@ -23,6 +23,11 @@ var ociRefusals = []struct{ name, text, want string }{
 	{"a pool with host bits", "[worker.sandbox.oci]\nstorage_pool = \"10.213.1.0/16\"", `:2: storage_pool "10.213.1.0/16" has address bits behind its mask (10.213.0.0/16 has none); want a private IPv4 network of /8 to /26, such as "10.213.0.0/16"`},
 	{"a pool for one run", "[worker.sandbox.oci]\nstorage_pool = \"10.213.0.0/29\"", `:2: storage_pool "10.213.0.0/29" is a /29; want a private IPv4 network of /8 to /26, such as "10.213.0.0/16"`},
 	{"a public pool", "[worker.sandbox.oci]\nstorage_pool = \"8.8.0.0/16\"", `:2: storage_pool "8.8.0.0/16" is not private; want a private IPv4 network of /8 to /26, such as "10.213.0.0/16"`},
+	{"a pool of egress that is none", "[worker.sandbox.oci]\negress_pool = \"10.214.0.0\"", `:2: egress_pool "10.214.0.0" is no network; want a private IPv4 network of /8 to /26, such as "10.214.0.0/16"`},
+	{"a pool of egress over the storage's", "[worker.sandbox.oci]\negress_pool = \"10.0.0.0/8\"", `:2: egress_pool 10.0.0.0/8 overlaps storage_pool 10.213.0.0/16`},
+	{"a pool of egress and a network", "[worker.sandbox.oci]\nnetwork = \"scans\"\negress_pool = \"10.214.0.0/16\"", `:3: egress_pool and network: a run with network joins one or the other; leave one of them out`},
+	{"what is allowed to nobody", "[worker.sandbox.oci]\negress_allow = [\"192.0.2.1:443\"]", `:2: egress_allow has no effect without egress_pool, out of which runs with network get networks that it bounds`},
+	{"a name that is allowed", "[worker.sandbox.oci]\negress_pool = \"10.214.0.0/16\"\negress_allow = [\"192.0.2.1\", \"example.com:443\"]", `:3: egress_allow "example.com:443" is not IP[/BITS][:PORT] of IPv4, as in 192.0.2.0/24:443`},
 	{"an orphan's age of nothing", "[worker.sandbox.oci]\norphan_after_secs = 0", `:2: worker.sandbox.oci.orphan_after_secs is 0, want 1 to 2592000`},
 
 	{"as much unpacked as there is memory", ociTable + "max_extracted_mb = 2048", `:3: max_extracted_mb is 2048 and memory_limit_mb 2048: under runtime 'oci' /work is memory and charged to the same limit, so a scanner would have none left; want less than memory_limit_mb`},
@@ -104,6 +109,13 @@ func TestMountNeedsNoStorageAndMemoryIsComparedOnImageRuntimesAlone(t *testing.T
 		"[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"http://localhost:9000\"\n",
 	} {
 		load(t, text)
+	}
+}
+
+func TestAPoolOfEgressIsReadWithWhatItReaches(t *testing.T) {
+	o := load(t, "[worker.sandbox.oci]\negress_pool = \"10.214.0.0/16\"\negress_allow = [\"192.0.2.53:53\", \"198.51.100.0/24\"]\n").Worker.Sandbox.OCI
+	if o.EgressPool != netip.MustParsePrefix("10.214.0.0/16") || !slices.Equal(o.EgressAllow, []string{"192.0.2.53:53", "198.51.100.0/24"}) {
+		t.Errorf("%+v", o)
 	}
 }
 

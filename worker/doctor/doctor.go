@@ -3,10 +3,10 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"os/exec"
 	"strings"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 )
 
@@ -78,8 +78,8 @@ type Host struct {
 	// this process's user.
 	Parallel int64
 	User     string
-	// Endpoints resolves where the storage of the bundles listens.
-	Endpoints func(context.Context) ([]netip.AddrPort, error)
+	// Zones are the networks that the firewall bounds.
+	Zones func(context.Context) ([]firewall.Zone, error)
 	// Agent is the agent's binary, empty when none was found.
 	Agent string
 	// Unsafe says that running without walls was asked for by name, UnsafeName

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 )
 
@@ -56,11 +57,12 @@ func host(t *testing.T) Host {
 		Look: func(name string) (string, error) { return "/usr/bin/" + name, nil },
 		Run:  answers(nil),
 		Etc:  filepath.Join(dir, "etc"), User: "worker", Parallel: 4,
-		Endpoints: func(context.Context) ([]netip.AddrPort, error) {
-			return []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:9000")}, nil
-		},
+		Zones: func(context.Context) ([]firewall.Zone, error) { return []firewall.Zone{storageZone}, nil },
 	}
 }
+
+// storageZone is what runs without network reach.
+var storageZone = firewall.Zone{Pool: netip.MustParsePrefix("10.213.0.0/16"), Storage: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:9000")}}
 
 func put(t *testing.T, path, text string) {
 	t.Helper()

@@ -18,9 +18,9 @@ type Containers struct {
 	Version func(engine, printed string) (string, bool)
 	// Pinned says whether an image's name names its content.
 	Pinned func(image string) (bool, error)
-	// FirewallTable is the nftables table that runs without network need under
-	// transport storage.
-	FirewallTable string
+	// LosesNetworks says whether a rootful podman would leave the networks of
+	// runs behind on this host.
+	LosesNetworks func() bool
 }
 
 // oci looks at the engine, and at what only the configuration asks of it where
@@ -83,8 +83,9 @@ func (h Host) engineItself(ctx context.Context, path string) []Check {
 	checks = append(checks, h.engineIdentity(facts), h.engineLimits(facts))
 	if h.Sandbox.OCI.Engine == "podman" {
 		checks = append(checks, h.subordinate(facts)...)
+		checks = append(checks, h.propagation(facts))
 	}
-	if h.Sandbox.StorageHop() {
+	if h.Sandbox.StorageHop() || h.Sandbox.OCI.EgressPool.IsValid() {
 		checks = append(checks, h.firewall(ctx, facts))
 	}
 	return append(checks, h.images(ctx, path)...)

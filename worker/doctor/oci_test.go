@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 )
 
 func containers() Containers {
@@ -22,7 +24,7 @@ func containers() Containers {
 			}
 			return strings.Contains(image, "@"), nil
 		},
-		FirewallTable: "walls",
+		LosesNetworks: func() bool { return false },
 	}
 }
 
@@ -30,15 +32,16 @@ const (
 	podmanInfo = `{"host":{"cgroupVersion":"v2","cgroupControllers":["cpu","memory","pids"],"security":{"rootless":true}}}`
 	rootful    = `{"host":{"cgroupVersion":"v1","cgroupControllers":["cpu","memory","pids"],"security":{"rootless":false}}}`
 	dockerInfo = `{"ServerVersion":"28.0.1","SecurityOptions":["name=seccomp,profile=builtin","name=userns"],"MemoryLimit":true,"PidsLimit":true}`
-	ruleset    = "ip saddr 10.213.0.0/16 meta l4proto tcp ct original ip daddr 192.0.2.1 ct original proto-dst 9000 accept\nip saddr 10.213.0.0/16 drop\n"
 )
+
+var ruleset, _ = firewall.Ruleset(storageZone)
 
 // answers plays the programs: what is asked begins with a key, whose value is
 // what is printed, or said before it fails.
 func answers(other map[string]string) func(context.Context, string, ...string) (string, string, error) {
 	all := map[string]string{
 		"podman --version": "4.9", "podman info": podmanInfo, "podman image inspect": "sha256:1",
-		"docker --version": "28.0", "docker info": dockerInfo, "docker image inspect": "sha256:1", "nft list table inet walls": ruleset,
+		"docker --version": "28.0", "docker info": dockerInfo, "docker image inspect": "sha256:1", "nft list table inet batlehub_sandbox": ruleset,
 	}
 	return func(_ context.Context, path string, args ...string) (string, string, error) {
 		asked := filepath.Base(path) + " " + strings.Join(args, " ")
@@ -124,19 +127,29 @@ func TestEachThingThatAnEngineLacksIsNamedWithItsFix(t *testing.T) {
 		{"a firewall", "firewall", func(_ *testing.T, h *Host) {
 			storage(h)
 			h.Run = answers(map[string]string{"podman info": rootful})
-		}, Pass, "all but the storage", ""},
+		}, Pass, "holds runs to the storage", ""},
 		{"no firewall", "firewall", func(_ *testing.T, h *Host) {
 			storage(h)
 			h.Run = answers(map[string]string{"podman info": rootful, "nft": "FAIL Error: No such file or directory"})
-		}, Fail, "the table inet walls is not there", "sandboxctl network --apply"},
+		}, Fail, "the table inet batlehub_sandbox is not there", "sandboxctl network --apply"},
 		{"a firewall of before the storage moved", "firewall", func(_ *testing.T, h *Host) {
 			storage(h)
-			h.Run = answers(map[string]string{"podman info": rootful, "nft": strings.Replace(ruleset, "9000", "9001", 1)})
-		}, Fail, "does not let 192.0.2.1:9000 through", "sandboxctl network --apply"},
+			h.Run = answers(map[string]string{"podman info": rootful, "nft": strings.ReplaceAll(ruleset, "9000", "9001")})
+		}, Fail, "proto-dst 9000 accept", "sandboxctl network --apply"},
 		{"a firewall of another pool", "firewall", func(_ *testing.T, h *Host) {
 			storage(h)
 			h.Run = answers(map[string]string{"podman info": rootful, "nft": strings.ReplaceAll(ruleset, "10.213", "10.214")})
-		}, Fail, "for another pool than 10.213.0.0/16", "sandboxctl network --apply"},
+		}, Fail, "it lacks \"ip daddr 10.213.0.0/16", "sandboxctl network --apply"},
+		{"networks that podman loses", "mount propagation", func(_ *testing.T, h *Host) {
+			storage(h)
+			h.OCI.LosesNetworks = func() bool { return true }
+			h.Run = answers(map[string]string{"podman info": rootful})
+		}, Fail, "leaves a network behind", "mount --make-rshared /"},
+		{"networks that podman loses and nobody needs", "mount propagation", func(_ *testing.T, h *Host) {
+			h.Sandbox.Runtime = "oci"
+			h.OCI.LosesNetworks = func() bool { return true }
+			h.Run = answers(map[string]string{"podman info": rootful})
+		}, Caution, "leaves a network behind", "mount --make-rshared /"},
 		{"a firewall that can't be looked at", "firewall", func(_ *testing.T, h *Host) {
 			storage(h)
 			h.EUID, h.Run = 1000, answers(map[string]string{"podman info": rootful})

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 )
 
 // runTime bounds one question to a program.
@@ -57,6 +59,22 @@ func subordinateIDs(path, user string, uid int) int64 {
 	return count
 }
 
+// propagation looks whether podman finds the networks again that it made.
+func (h Host) propagation(f engineFacts) Check {
+	const name = "mount propagation"
+	if f.rootless || !h.OCI.LosesNetworks() {
+		return Check{Name: name, Outcome: Pass, Detail: "podman takes the networks of its containers away again"}
+	}
+	check := Check{
+		Name: name, Outcome: Caution, Detail: "the root mount is not shared, and podman leaves a network behind for every container with one",
+		Fixes: []string{"mount --make-rshared /, as root and whenever this host starts (systemd does so itself)"},
+	}
+	if h.Sandbox.StorageHop() || h.Sandbox.OCI.EgressPool.IsValid() {
+		check.Outcome = Fail
+	}
+	return check
+}
+
 // firewall looks for the table without which a run's own network leads to
 // anywhere.
 func (h Host) firewall(ctx context.Context, f engineFacts) Check {
@@ -65,7 +83,11 @@ func (h Host) firewall(ctx context.Context, f engineFacts) Check {
 	if f.rootless {
 		return Check{Name: name, Outcome: Skipped, Detail: "a rootless engine's networks are not this host's"}
 	}
-	endpoints, err := h.Endpoints(ctx)
+	zones, err := h.Zones(ctx)
+	var ruleset string
+	if err == nil {
+		ruleset, err = firewall.Ruleset(zones...)
+	}
 	if err != nil {
 		return Check{Name: name, Outcome: Fail, Detail: err.Error(), Fixes: []string{"correct the endpoint of the bundle backend in [storage]"}}
 	}
@@ -76,17 +98,12 @@ func (h Host) firewall(ctx context.Context, f engineFacts) Check {
 	if err != nil {
 		return Check{Name: name, Outcome: Fail, Detail: "there is no program nft, and so no firewall table", Fixes: append([]string{"apt-get install nftables"}, fix...)}
 	}
-	listed, said, err := h.Run(ctx, nft, "list", "table", "inet", h.OCI.FirewallTable)
+	listed, said, err := h.Run(ctx, nft, "list", "table", "inet", firewall.Table)
 	if err != nil {
-		return Check{Name: name, Outcome: Fail, Detail: fmt.Sprintf("the table inet %s is not there%s", h.OCI.FirewallTable, quoted(said)), Fixes: fix}
+		return Check{Name: name, Outcome: Fail, Detail: fmt.Sprintf("the table inet %s is not there%s", firewall.Table, quoted(said)), Fixes: fix}
 	}
-	if pool := h.Sandbox.OCI.StoragePool.String(); !strings.Contains(listed, "ip saddr "+pool+" drop") {
-		return Check{Name: name, Outcome: Fail, Detail: fmt.Sprintf("the table inet %s is for another pool than %s", h.OCI.FirewallTable, pool), Fixes: fix}
+	if rule := firewall.Lacks(listed, ruleset); rule != "" {
+		return Check{Name: name, Outcome: Fail, Detail: fmt.Sprintf("the table inet %s is not what the configuration asks for now: it lacks %q", firewall.Table, rule), Fixes: fix}
 	}
-	for _, e := range endpoints {
-		if !strings.Contains(listed, fmt.Sprintf("ip daddr %s ct original proto-dst %d accept", e.Addr(), e.Port())) {
-			return Check{Name: name, Outcome: Fail, Detail: fmt.Sprintf("the table inet %s does not let %s through, where the storage is now", h.OCI.FirewallTable, e), Fixes: fix}
-		}
-	}
-	return Check{Name: name, Outcome: Pass, Detail: fmt.Sprintf("the table inet %s keeps runs without network from all but the storage", h.OCI.FirewallTable)}
+	return Check{Name: name, Outcome: Pass, Detail: fmt.Sprintf("the table inet %s holds runs to the storage and to what they are allowed", firewall.Table)}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"maps"
-	"net/netip"
 	"os"
 	"os/user"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 	"github.com/batleforc/batlehub-sandbox/worker/build"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 	"github.com/batleforc/batlehub-sandbox/worker/doctor"
@@ -53,7 +53,7 @@ func (a *app) doctor(c *cobra.Command, names []string, format string) error {
 		Runtimes: build.Host(build.Options{Sandbox: conf.Worker.Sandbox, Scanners: conf.Scanners}), Sandbox: conf.Worker.Sandbox, Rooms: rooms, Agent: agent,
 		Unsafe: a.getenv(build.Unsafe) == "1", UnsafeName: build.Unsafe, EUID: os.Geteuid(),
 		Images: a.doctorImages(conf, rooms), Parallel: conf.Worker.MaxConcurrent, User: userName(),
-		Endpoints: func(ctx context.Context) ([]netip.AddrPort, error) { return build.StorageEndpoints(ctx, conf) },
+		Zones: func(ctx context.Context) ([]firewall.Zone, error) { return build.Zones(ctx, conf, nil) },
 	})
 	progress.Stop()
 	if c.Context().Err() != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/batleforc/batlehub-sandbox/worker/build"
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 )
 
 func storageConfig(t *testing.T, endpoint string) string {
@@ -21,7 +21,7 @@ func TestTheFirewallIsPrintedWithTheStoragesAddressAndTheAllowedOnes(t *testing.
 	config := storageConfig(t, "http://192.0.2.7:9000")
 	for _, flags := range [][]string{nil, {"--print"}} {
 		r := sandboxctl(t, nil, append([]string{"network", "--config", config, "--allow", "192.0.2.8:53"}, flags...)...)
-		if r.status != 0 || r.stderr != "" || !strings.HasPrefix(r.stdout, "table inet "+build.FirewallTable+"\n") {
+		if r.status != 0 || r.stderr != "" || !strings.HasPrefix(r.stdout, "table inet "+firewall.Table+"\n") {
 			t.Fatalf("status %d\n%s%s", r.status, r.stdout, r.stderr)
 		}
 		for _, want := range []string{"ip saddr 10.214.0.0/24", "192.0.2.7 ct original proto-dst 9000 accept", "192.0.2.8 ct original proto-dst 53 accept", "ip saddr 10.214.0.0/24 drop"} {
@@ -31,6 +31,16 @@ func TestTheFirewallIsPrintedWithTheStoragesAddressAndTheAllowedOnes(t *testing.
 		}
 		if strings.Contains(r.stdout, "KEYWORD") {
 			t.Error("a key is printed")
+		}
+	}
+}
+
+func TestRunsWithNetworkAreHeldToWhatTheyAreAllowed(t *testing.T) {
+	config := put(t, "config.toml", []byte("[worker.sandbox]\nruntime = \"oci\"\n[worker.sandbox.oci]\negress_pool = \"10.214.1.0/24\"\negress_allow = [\"192.0.2.53:53\"]\n"))
+	r := sandboxctl(t, nil, "network", "--config", config)
+	for _, want := range []string{"l4proto udp ct original ip daddr 192.0.2.53 ct original proto-dst 53 accept", "ip saddr 10.214.1.0/24 drop"} {
+		if r.status != 0 || !strings.Contains(r.stdout, want) || strings.Contains(r.stdout, "10.213") {
+			t.Errorf("status %d, no %q in\n%s%s", r.status, want, r.stdout, r.stderr)
 		}
 	}
 }
@@ -48,7 +58,7 @@ func TestAFirewallThatCantBeMadeIsOneLine(t *testing.T) {
 		"an address of IPv6":     {"network --allow [::1]:53 --config " + config, ExitUsage, "want an IPv4 address and a port"},
 		"an address in the pool": {"network --allow 10.214.0.9:53 --config " + config, ExitUsage, "is an address of the pool"},
 		"another runtime":        {"network --runtime bwrap --config " + config, ExitUsage, `runtime is "bwrap", which makes no networks: there is nothing to do`},
-		"another transport":      {"network --config " + mount, ExitUsage, `transport is "mount", under which runs without network have none at all: there is nothing to do`},
+		"another transport":      {"network --config " + mount, ExitUsage, `transport is "mount", under which runs without network have none at all, and there is no egress_pool: there is nothing to do`},
 		"a name of nobody":       {"network --config " + storageConfig(t, "http://storage.invalid:9000"), ExitFailed, "the endpoint of backend 's3' can't be resolved to an IPv4 address here"},
 	} {
 		r := sandboxctl(t, nil, strings.Fields(c.args)...)
@@ -98,7 +108,7 @@ func TestTheFirewallIsInstalledAndRemovedHoweverOften(t *testing.T) {
 "$1" network --apply --config "$2"; nft list table inet "$3" | grep -c 'accept$'
 "$1" network --remove; "$1" network --remove
 nft list tables | grep -c "$3" || true`
-	cmd := exec.CommandContext(t.Context(), "unshare", "-n", "sh", "-c", script, "sh", built(t, "sandboxctl"), config, build.FirewallTable)
+	cmd := exec.CommandContext(t.Context(), "unshare", "-n", "sh", "-c", script, "sh", built(t, "sandboxctl"), config, firewall.Table)
 	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "unshare:") || strings.Contains(string(out), "cache initialization failed") {

@@ -14,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 	"github.com/batleforc/batlehub-sandbox/worker/build"
+	"github.com/batleforc/batlehub-sandbox/worker/config"
 )
 
 type networkFlags struct {
@@ -25,10 +27,11 @@ type networkFlags struct {
 func (a *app) networkCommand() *cobra.Command {
 	var f networkFlags
 	c := &cobra.Command{
-		Use: "network", Short: "Print or install the firewall that runs without network need under transport storage", Args: exactly(0, ""),
+		Use: "network", Short: "Print or install the firewall of networks that runs have of their own", Args: exactly(0, ""),
 		Long: `Under runtime "oci" with transport "storage" a run without network has a network
-of its own, which must lead to the storage and nowhere else. The firewall table
-"` + build.FirewallTable + `" of this host says so. This prints its ruleset, or installs it as
+of its own, which must lead to the storage and nowhere else; with egress_pool a
+run with network has one that leads to egress_allow besides. The firewall table
+"` + firewall.Table + `" of this host says so. This prints its ruleset, or installs it as
 root through nft, in place of an earlier one. It lasts until the host restarts,
 and has to be installed anew when the storage's address changes. Nothing else
 installs it: without it, the probe fails.`,
@@ -62,10 +65,10 @@ func (a *app) network(ctx context.Context, f networkFlags) error {
 		allow = append(allow, addr)
 	}
 	if f.remove {
-		if err := nft(ctx, build.RemoveFirewall()); err != nil {
+		if err := nft(ctx, firewall.Removal()); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(a.stdout, "removed table inet %s\n", build.FirewallTable)
+		_, err := fmt.Fprintf(a.stdout, "removed table inet %s\n", firewall.Table)
 		return err
 	}
 	conf, err := a.load()
@@ -74,9 +77,13 @@ func (a *app) network(ctx context.Context, f networkFlags) error {
 	}
 	resolving, cancel := context.WithTimeout(ctx, resolveTime)
 	defer cancel()
-	rules, endpoints, err := build.Firewall(resolving, conf, allow)
+	zones, err := build.Zones(resolving, conf, allow)
 	if err != nil {
 		return err
+	}
+	rules, err := firewall.Ruleset(zones...)
+	if err != nil {
+		return &config.Error{Message: err.Error()}
 	}
 	if !f.apply {
 		_, err := fmt.Fprint(a.stdout, rules)
@@ -85,15 +92,25 @@ func (a *app) network(ctx context.Context, f networkFlags) error {
 	if err := nft(ctx, rules); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "installed table inet %s: networks of %s reach %s and nothing else\n",
-		build.FirewallTable, conf.Worker.Sandbox.OCI.StoragePool, joinAddrs(endpoints))
-	return err
+	for _, z := range zones {
+		if _, err := fmt.Fprintf(a.stdout, "installed table inet %s: networks of %s reach %s and nothing else\n", firewall.Table, z.Pool, reach(z)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func joinAddrs(addrs []netip.AddrPort) string {
+// reach names what a zone reaches.
+func reach(z firewall.Zone) string {
 	var words []string
-	for _, a := range addrs {
+	for _, a := range z.Storage {
 		words = append(words, a.String())
+	}
+	for _, d := range z.Egress {
+		words = append(words, d.String())
+	}
+	if len(words) == 0 {
+		return "nothing at all"
 	}
 	return strings.Join(words, ", ")
 }
