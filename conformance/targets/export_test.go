@@ -36,3 +36,16 @@ func CrunMutants(b *Builder) []conformance.Target {
 	}
 	return list
 }
+
+// KubernetesMutants are the mutants of both classes, made without a cluster.
+func KubernetesMutants(b *Builder) []conformance.Target {
+	var list []conformance.Target
+	for _, class := range []string{"", runscClass} {
+		base := &kubernetesBase{builder: b, KubernetesOptions: KubernetesOptions{Class: class}}
+		list = append(list, conformance.Target{Name: "kubernetes-" + class, Mutants: kubernetesMutants(base)})
+	}
+	return list
+}
+
+// Rendered is what a session's namespace is made of.
+func Rendered() string { return rendered }

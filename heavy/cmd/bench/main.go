@@ -41,6 +41,7 @@ var benchmarks = []struct {
 	{"podman-run", podmanRun},
 	{"docker-run", dockerRun},
 	{"runc-run", runcRun},
+	{"kubernetes-run", kubernetesRun},
 	{"extract-targz", extractTarGz},
 	{"extract-zip", extractZip},
 	{"agent-memory", agentMemory},

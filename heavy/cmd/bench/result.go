@@ -32,7 +32,9 @@ type side struct {
 	Median  float64 `json:"median"`
 	Min     float64 `json:"min"`
 	Max     float64 `json:"max"`
-	Unit    string  `json:"unit"`
+	// P95 is the 95th percentile, where the goal speaks of it.
+	P95  float64 `json:"p95,omitempty"`
+	Unit string  `json:"unit"`
 }
 
 func (r result) String() string {
@@ -47,7 +49,11 @@ func (s side) String() string {
 	if s.Label == "" {
 		return "nothing beside it"
 	}
-	return fmt.Sprintf("%s %.2f %s [%.2f–%.2f]", s.Label, s.Median, s.Unit, s.Min, s.Max)
+	text := fmt.Sprintf("%s %.2f %s [%.2f–%.2f]", s.Label, s.Median, s.Unit, s.Min, s.Max)
+	if s.P95 > 0 {
+		text += fmt.Sprintf(", p95 %.2f", s.P95)
+	}
+	return text
 }
 
 func (r result) write(dir string) error {

@@ -67,26 +67,46 @@ type Server struct {
 // test, which is skipped where the server can't be built.
 func Start(t testing.TB, kind Kind, o Options) *Server {
 	t.Helper()
-	binary := Binary(t, kind)
-	if o.Host == "" {
-		o.Host = "127.0.0.1"
-	}
-	dir, err := os.MkdirTemp("", "sandbox-s3-")
+	s, err := Launch(t.Context(), kind, Binary(t, kind), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{kind: kind, binary: binary, options: o, dir: dir, address: freeAddress(t, o.Host)}
 	t.Cleanup(func() {
-		s.Kill()
-		if err := os.RemoveAll(dir); err != nil {
+		if err := s.Remove(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := os.Mkdir(filepath.Join(dir, "data"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	s.Restart(t)
 	return s
+}
+
+// Launch is Start for what is no test. Remove ends it.
+func Launch(ctx context.Context, kind Kind, binary string, o Options) (*Server, error) {
+	if o.Host == "" {
+		o.Host = "127.0.0.1"
+	}
+	address, err := freeAddress(ctx, o.Host)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "sandbox-s3-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{kind: kind, binary: binary, options: o, dir: dir, address: address}
+	err = os.Mkdir(filepath.Join(dir, "data"), 0o700)
+	if err == nil {
+		err = s.Resume(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Remove())
+	}
+	return s, nil
+}
+
+// Remove ends the server and removes what it stored.
+func (s *Server) Remove() error {
+	s.Kill()
+	return os.RemoveAll(s.dir)
 }
 
 // Binary is the server's program, built if need be.
@@ -119,17 +139,12 @@ func root(t testing.TB) string {
 	return ""
 }
 
-func freeAddress(t testing.TB, host string) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
+func freeAddress(ctx context.Context, host string) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return address
+	return l.Addr().String(), l.Close()
 }
 
 // Restart starts the server again where it was, on what it had stored.
