@@ -34,7 +34,7 @@ func TestAConfigurationThatSaysNothingHasTheSpecifiedDefaults(t *testing.T) {
 		StartTimeoutSecs: 120, ProbeIntervalSecs: 600, BundlePrefix: "sandbox/", BundleTTLSecs: 60,
 		Bwrap: Bwrap{Binary: "bwrap", Rooms: "/opt/sandbox"},
 		OCI: OCI{
-			Engine: "podman", Binary: "podman", Transport: "mount", ExtraArgs: []string{}, Pull: "if-absent",
+			Engine: "podman", Binary: "podman", Transport: "mount", ExtraArgs: []string{}, EgressAllow: []string{}, Pull: "if-absent",
 			StoragePool: netip.MustParsePrefix("10.213.0.0/16"), OrphanAfterSecs: 900,
 		},
 		Kubernetes: Kubernetes{
