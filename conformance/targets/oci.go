@@ -66,7 +66,7 @@ func OCI(ctx context.Context, b *Builder, o OCIOptions) (t *conformance.Target, 
 	t = base.target(breakage{})
 	t.Versions = map[string]string{o.Engine: version}
 	if base.storage != nil {
-		t.Versions[o.S3] = base.storage.version(ctx)
+		t.Versions[o.S3] = serverVersion(ctx, o.S3Binary)
 	}
 	t.Broken = base.broken
 	t.Smuggled = base.smuggled()
@@ -220,7 +220,7 @@ func (b *ociBase) left(s conformance.Setup) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		keys, err := b.storage.keys(ctx, s)
+		keys, err := keysOf(ctx, b.storage.store, s)
 		if err != nil {
 			return nil, err
 		}

@@ -19,10 +19,8 @@ import (
 // bucket, and the firewall that lets networks of runs reach it alone.
 type ociStorage struct {
 	*s3Server
-	kind   string
-	binary string
-	pool   netip.Prefix
-	store  *conformance.Store
+	pool  netip.Prefix
+	store *conformance.Store
 	// table is the firewall's name and ruleset what nft is given.
 	table, ruleset string
 }
@@ -38,7 +36,7 @@ func startStorage(ctx context.Context, o OCIOptions) (*ociStorage, error) {
 	// Not the runtime's own pool, which an operator's firewall may know, and a
 	// part of it at random, so that two suites at once do not meet.
 	pool := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 214, byte(rand.N(256)), 0}), 24)
-	s := &ociStorage{s3Server: server, kind: o.S3, binary: o.S3Binary, pool: pool}
+	s := &ociStorage{s3Server: server, pool: pool}
 	leaf, err := server.access.backend()
 	if err != nil {
 		return nil, errors.Join(err, server.close())
@@ -75,27 +73,4 @@ func (s *ociStorage) open(ctx context.Context) error {
 
 func (s *ociStorage) close() error {
 	return errors.Join(s.open(context.Background()), s.s3Server.close())
-}
-
-func (s *ociStorage) version(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, s.binary, "--version").Output()
-	if err != nil {
-		return "unknown"
-	}
-	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return line
-}
-
-// keys lists this session's bundles.
-func (s *ociStorage) keys(ctx context.Context, setup conformance.Setup) ([]string, error) {
-	var list []string
-	for o, err := range s.store.List(ctx, s.store.Prefix) {
-		if err != nil {
-			return nil, err
-		}
-		if strings.Contains(o.Key, setup.Token) {
-			list = append(list, "key "+o.Key)
-		}
-	}
-	return list, nil
 }
