@@ -111,6 +111,11 @@ type Target struct {
 	// the flags that its mount has to have; empty when there are none.
 	Bound map[string][]string
 
+	// Unflagged says why the work directory's mount can't be nosuid and nodev;
+	// what the flags are for has to be kept by other means then, which is looked
+	// at instead. Empty where the mount has them.
+	Unflagged string
+
 	// Without are specs that the target does not claim to hold, by id, each with
 	// the reason. What is of the core and not claimed makes a report partial.
 	Without map[string]string

@@ -114,6 +114,7 @@ func (b *kubernetesBase) target(broken podBreakage) *conformance.Target {
 		Reference: newNone,
 		Allowed:   b.server.address,
 		Store:     b.store,
+		Unflagged: "a kubelet mounts every emptyDir without them, whatever a pod says",
 	}
 	if b.onGVisor() {
 		t.Opaque, t.Without = true, gvisorLacks

@@ -18,6 +18,7 @@ import (
 const (
 	workDir        = "/work"
 	sharedMemory   = "/dev/shm"
+	messageQueues  = "/dev/mqueue"
 	pathEnv        = "/usr/local/bin:/usr/bin:/bin"
 	agent          = "batlehub-sandbox"
 	hostname       = "sandbox"
@@ -94,10 +95,11 @@ func container(spec sandbox.RunSpec, image string, u urls) corev1.Container {
 		},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: volumeName, MountPath: workDir},
-			// A node gives every pod a writable /dev/shm that counts against
-			// nothing. A pod can't do without, but what it has there can be
-			// the work directory once more, to read.
+			// A node gives every pod a writable /dev/shm, and message queues,
+			// that count against nothing. A pod can't do without, but what it
+			// has there can be the work directory once more, to read.
 			{Name: volumeName, MountPath: sharedMemory, ReadOnly: true},
+			{Name: volumeName, MountPath: messageQueues, ReadOnly: true},
 		},
 	}
 }

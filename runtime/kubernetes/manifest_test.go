@@ -123,7 +123,7 @@ func TestThePodHasTheRFCsFields(t *testing.T) {
 		{"readOnlyRootFilesystem", *c.SecurityContext.ReadOnlyRootFilesystem, true},
 		{"stdin", c.Stdin || c.StdinOnce || c.TTY, false},
 		{"ports", len(c.Ports), 0},
-		{"only one writable mount", c.VolumeMounts[1].ReadOnly && !c.VolumeMounts[0].ReadOnly && len(c.VolumeMounts) == 2, true},
+		{"only one writable mount", !c.VolumeMounts[0].ReadOnly && c.VolumeMounts[1].ReadOnly && c.VolumeMounts[2].ReadOnly && len(c.VolumeMounts) == 3, true},
 	} {
 		if !reflect.DeepEqual(f.got, f.want) {
 			t.Errorf("%s is %v, want %v", f.name, f.got, f.want)
