@@ -215,29 +215,49 @@ func (s *scene) leftOn(t *testing.T) []string {
 	for _, path := range runs {
 		list = append(list, "directory "+path)
 	}
-	return append(append(list, s.bridges(t)...), s.mounts(t)...)
+	bridges, _ := s.bridges(t)
+	return append(append(list, bridges...), s.mounts(t)...)
 }
 
-// bridges are links with an address of the runs' pool.
-func (s *scene) bridges(t *testing.T) []string {
+// bridges are links with an address of the runs' pool: those that an engine has
+// yet to remove, and those of a docker daemon that was killed while it made or
+// removed one. Of the latter no command of docker's knows.
+func (s *scene) bridges(t *testing.T) (left, forgotten []string) {
 	t.Helper()
 	links, err := net.Interfaces()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []string
 	for _, l := range links {
 		addresses, err := l.Addrs()
 		if err != nil {
 			continue // gone meanwhile
 		}
 		for _, a := range addresses {
-			// A docker daemon that is killed in the middle of a network may
-			// leave its bridge, which no command of docker's knows of.
-			docker := strings.HasPrefix(l.Name, "br-")
-			if p, err := netip.ParsePrefix(a.String()); err == nil && s.pool.Contains(p.Addr()) && !docker {
-				list = append(list, "link "+l.Name+" "+a.String())
+			p, err := netip.ParsePrefix(a.String())
+			if err != nil || !s.pool.Contains(p.Addr()) {
+				continue
 			}
+			line := "link " + l.Name + " " + a.String()
+			if strings.HasPrefix(l.Name, "br-") {
+				forgotten = append(forgotten, line)
+			} else {
+				left = append(left, line)
+			}
+		}
+	}
+	return left, forgotten
+}
+
+// forgotten is what a docker daemon that was killed has left and does not know
+// of any more when it is back: at most one bridge and one shim a kill.
+func (s *scene) forgotten(t *testing.T) []string {
+	t.Helper()
+	_, list := s.bridges(t)
+	all := processes()
+	for _, p := range all {
+		if p.isEmptyShim(all) && s.owns(p.line) {
+			list = append(list, "shim "+p.String())
 		}
 	}
 	return list

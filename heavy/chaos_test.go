@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,6 +90,12 @@ func TestRunsEndAndLeaveNothingWhileEnginesAndStorageAreKilled(t *testing.T) {
 	}
 	gone(t, "on the engines and the storage", func() []string { return s.leftOn(t) })
 	gone(t, "of the processes", s.leftRunning)
+	kills := int(c.daemonKills.Load())
+	forgotten := s.forgotten(t)
+	t.Logf("%d kills of the docker daemon left %d things that it has forgotten: %s", kills, len(forgotten), strings.Join(forgotten, ", "))
+	if len(forgotten) > 2*kills {
+		t.Error("that is more than the kills explain")
+	}
 	gone(t, "in this process", func() []string {
 		if now := chaosCount(t); now.files > before.files || now.goroutines > before.goroutines {
 			return []string{fmt.Sprintf("before %v, after %v", before, now)}
@@ -134,6 +141,8 @@ type chaos struct {
 	t     *testing.T
 	scene *scene
 	seed  uint64
+	// daemonKills counts how often the docker daemon was killed.
+	daemonKills atomic.Int32
 
 	mu       sync.Mutex
 	outcomes map[string]int
@@ -163,6 +172,9 @@ func (c *chaos) one(g *stage, i uint64) {
 		}
 		if !did {
 			d = nothing // in time
+		}
+		if d == noDaemon {
+			c.daemonKills.Add(1)
 		}
 	})
 	outcome, err := c.run(g, i, long)
