@@ -212,7 +212,7 @@ func TestTheProbePassesOverEveryProgram(t *testing.T) {
 // and no mount of runsc has nodev.
 var onGVisor = map[wire.AssertionID]string{
 	wire.AssertReadOnlyRoot: "/, which it is on, is mounted ro",
-	wire.AssertWorkDir:      "no device can be made in it",
+	wire.AssertWorkDir:      "no way to make a device",
 }
 
 func TestASandboxIsWhatItsConfigurationSays(t *testing.T) {

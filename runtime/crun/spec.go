@@ -32,7 +32,10 @@ func Spec(c Container) (*specs.Spec, error) {
 		if profile, err = seccomp.Profile(runtime.GOARCH); err != nil {
 			return nil, err
 		}
-		if c.Flavour == Runsc {
+		switch c.Flavour {
+		case Runc:
+			profile = seccomp.ForRunc(profile)
+		case Runsc:
 			profile = seccomp.ForGVisor(profile)
 		}
 	}

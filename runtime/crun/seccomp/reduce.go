@@ -63,6 +63,7 @@ func reduce(p *seccomp.Seccomp, arch string) (*specs.LinuxSeccomp, error) {
 			Names: names, Action: rule.Action, ErrnoRet: rule.ErrnoRet, Args: slices.Clone(rule.Args),
 		})
 	}
+	fewer(out)
 	return out, nil
 }
 
