@@ -32,10 +32,7 @@ func Spec(c Container) (*specs.Spec, error) {
 		if profile, err = seccomp.Profile(runtime.GOARCH); err != nil {
 			return nil, err
 		}
-		switch c.Flavour {
-		case Runc:
-			profile = seccomp.ForRunc(profile)
-		case Runsc:
+		if c.Flavour == Runsc {
 			profile = seccomp.ForGVisor(profile)
 		}
 	}

@@ -273,7 +273,7 @@ func TestTheProfileIsTheScannersOwnOrTheReduction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for f, want := range map[Flavour]*specs.LinuxSeccomp{Crun: reduced, Runc: seccomp.ForRunc(reduced), Runsc: seccomp.ForGVisor(reduced)} {
+	for f, want := range map[Flavour]*specs.LinuxSeccomp{Crun: reduced, Runc: reduced, Runsc: seccomp.ForGVisor(reduced)} {
 		c := sample(f)
 		c.Seccomp = nil
 		if s, _ := encode(t, c); !reflect.DeepEqual(s.Linux.Seccomp, want) {

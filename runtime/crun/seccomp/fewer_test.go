@@ -106,17 +106,3 @@ func TestARuleForMoreThanOneIntIsKept(t *testing.T) {
 		t.Errorf("of %d rules %d are left", len(kept), len(p.Syscalls))
 	}
 }
-
-func TestTheProfileForRuncLeavesX32ToRunc(t *testing.T) {
-	p := ForRunc(profile(t, "amd64"))
-	if !slices.Equal(p.Architectures, []specs.Arch{specs.ArchX86_64, specs.ArchX86}) {
-		t.Errorf("the architectures are %v", p.Architectures)
-	}
-	// Its beginning is there for refusals by errno alone.
-	if p.DefaultAction != specs.ActErrno || *p.DefaultErrnoRet != 38 {
-		t.Errorf("the default is %s %v", p.DefaultAction, *p.DefaultErrnoRet)
-	}
-	if a := ForRunc(profile(t, "arm64")).Architectures; len(a) != 2 {
-		t.Errorf("arm64: the architectures are %v", a)
-	}
-}
