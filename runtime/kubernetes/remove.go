@@ -79,17 +79,28 @@ func (p *pods) remove(ctx context.Context, s sight, patience time.Duration) erro
 func (p *pods) await(ctx context.Context, s sight, patience time.Duration) error {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, err := p.look(within, s)
-	if err == nil && !s.gone {
-		s, err = p.follow(within, s, sight.over)
-	}
-	if err == nil && s.gone {
+	s, err := p.seeOver(within, s)
+	if s.gone {
 		return nil
 	}
 	if _, fault := p.end(ctx, s.pod.Name, s.pod.UID, graceOver); fault != nil || err == nil {
 		return fault
 	}
 	return fmt.Errorf("pod %s was removed by force: node %q did not confirm its end within %s", s.pod.Name, s.pod.Spec.NodeName, patience)
+}
+
+// seeOver looks at a pod and watches it until it is over. Where it may not be
+// watched it is asked for from time to time.
+func (p *pods) seeOver(ctx context.Context, s sight) (sight, error) {
+	for wait := (pause{}); ; {
+		now, err := p.look(ctx, s)
+		if err == nil && !now.gone {
+			now, err = p.follow(ctx, now, sight.over)
+		}
+		if err == nil || wait.sleep(ctx, restart, err) != nil {
+			return now, err
+		}
+	}
 }
 
 // end asks for a pod's end until the server has heard it. gone says that there

@@ -303,6 +303,7 @@ func TestAPodOfALostNodeIsRemovedByForceAndSaysSo(t *testing.T) {
 
 func TestAWatchThatIsForbiddenIsARefusal(t *testing.T) {
 	b := newBed(t)
+	b.patience = 5 * time.Second
 	b.server.kubelet = func(p *corev1.Pod) { b.schedule(p.Name) }
 	b.server.before = func(w http.ResponseWriter, r *http.Request) bool {
 		return r.URL.Query().Get("watch") != "" && fault(w, 403, metav1.StatusReasonForbidden, `cannot watch resource "pods"`)
