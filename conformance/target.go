@@ -126,6 +126,12 @@ type Target struct {
 	// Allowed is the one destination of a run without network: the storage
 	// endpoint. The zero value says that there is none.
 	Allowed netip.AddrPort
+	// Resolvers are whom a run without network may ask for the storage endpoint's
+	// name. nil where it has no name, or none that is asked for inside.
+	Resolvers []netip.AddrPort
+	// Addresses are where this host would look for this session's sandboxes, in
+	// networks that it has no interface in. nil where there are no such.
+	Addresses func(ctx context.Context, setup Setup) ([]netip.Addr, error)
 	// Store is the leaf backend that bundles go by, under the suite's eyes; nil
 	// when there is none.
 	Store *Store

@@ -97,7 +97,7 @@ func networkWalls() []wall {
 			return []string{t.s.plants.tcp6.Addr().String()}
 		}, judge: nobodyCame, why: "A wall that was built for IPv4 alone is half a wall."},
 		{id: "W72", title: "no UDP", verb: "send-udp", control: Broken, args: udp, judge: nobodyCame, why: "A datagram carries a secret out as well as a connection does."},
-		{id: "W73", title: "no DNS", verb: "dns", control: Broken, args: udp, why: "A resolver that answers carries data both ways."},
+		{id: "W73", title: "no DNS", verb: "dns", control: Broken, args: udp, judge: noOtherResolver, why: "A resolver that answers carries data both ways; where the storage endpoint is a name, the one that names it is allowed and no other."},
 		{id: "W74", title: "no ICMP", verb: "icmp", control: BrokenAsRoot, args: func(t *T) []string {
 			return []string{strings.Split(listener(t)[0], ":")[0]}
 		}, why: "An echo request carries data too."},
@@ -206,6 +206,18 @@ func ownNames(t *T, r attempt.Report) {
 func nobodyCame(t *T, r attempt.Report) {
 	t.Expect(r.Achieved).To(gomega.BeFalse(), "achieved: %s", r.Detail)
 	t.Expect(t.s.plants.accepted.Load()).To(gomega.Equal(t.accepted), "somebody came to the planted listener")
+}
+
+// noOtherResolver is W73: nobody answers but the resolver that the target names.
+func noOtherResolver(t *T, r attempt.Report) {
+	t.Expect(r.Calls).NotTo(gomega.BeEmpty(), "no resolver was asked")
+	for _, c := range r.Calls {
+		if t.resolves(strings.TrimPrefix(c.Name, "an answer from ")) {
+			t.note("the resolver that is allowed", c.Name+": "+c.Errno)
+			continue
+		}
+		t.Expect(c.Errno).NotTo(gomega.BeEmpty(), "%s", c.Name)
+	}
 }
 
 // netlinkRefused takes the kernel's own refusal, or no interface to change.

@@ -47,6 +47,8 @@ type kubernetesBase struct {
 	cluster *cluster
 	server  *s3Server
 	store   *conformance.Store
+	// resolvers are the cluster's.
+	resolvers []netip.AddrPort
 
 	mu         sync.Mutex
 	images     map[string]string
@@ -65,6 +67,9 @@ func Kubernetes(ctx context.Context, b *Builder, o KubernetesOptions) (t *confor
 		return nil, nil, err
 	}
 	if err := base.cluster.hasClass(ctx, o.Class); err != nil {
+		return nil, nil, err
+	}
+	if base.resolvers, err = base.cluster.resolvers(ctx); err != nil {
 		return nil, nil, err
 	}
 	if base.server, err = startS3(ctx, o.S3, o.S3Binary); err != nil {
@@ -114,6 +119,8 @@ func (b *kubernetesBase) target(broken podBreakage) *conformance.Target {
 		Reference: newNone,
 		Allowed:   b.server.address,
 		Store:     b.store,
+		Resolvers: b.resolvers,
+		Addresses: b.addresses,
 		Unflagged: "a kubelet mounts every emptyDir without them, whatever a pod says",
 	}
 	if b.onGVisor() {
@@ -214,6 +221,18 @@ func (b *kubernetesBase) left(s conformance.Setup) ([]string, error) {
 	}
 	keys, err := keysOf(ctx, b.store, s)
 	return append(lines, keys...), err
+}
+
+// addresses are those of this session's pods.
+func (b *kubernetesBase) addresses(ctx context.Context, s conformance.Setup) ([]netip.Addr, error) {
+	pods, err := b.pods(ctx, s)
+	var list []netip.Addr
+	for _, pod := range pods {
+		if address, err := netip.ParseAddr(pod.Status.PodIP); err == nil {
+			list = append(list, address)
+		}
+	}
+	return list, err
 }
 
 // podPrefix begins the lines of Left that name a pod.

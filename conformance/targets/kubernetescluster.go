@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os/exec"
 	"strings"
 	"time"
@@ -85,6 +86,31 @@ func (c *cluster) hasClass(ctx context.Context, class string) error {
 		return fmt.Errorf("%w: the cluster has no runtime class %s", ErrNotRun, class)
 	}
 	return err
+}
+
+// resolvers are the cluster's: a service by the name that every cluster has it
+// under, and the pods behind it, which the policies let a run ask.
+func (c *cluster) resolvers(ctx context.Context) ([]netip.AddrPort, error) {
+	const name, port = "kube-dns", 53
+	service, err := c.api.CoreV1().Services(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster's resolver: %w", err)
+	}
+	pods, err := c.api.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: "k8s-app=" + name})
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster's resolver: %w", err)
+	}
+	addresses := []string{service.Spec.ClusterIP}
+	for _, pod := range pods.Items {
+		addresses = append(addresses, pod.Status.PodIP)
+	}
+	var list []netip.AddrPort
+	for _, a := range addresses {
+		if address, err := netip.ParseAddr(a); err == nil {
+			list = append(list, netip.AddrPortFrom(address, port))
+		}
+	}
+	return list, nil
 }
 
 // clusterAccess is what a worker has: one namespace, and a token of the account

@@ -37,16 +37,13 @@ const patience = 1500 * time.Millisecond
 // a greeting prove who answered.
 func connectTCP(r *attempt.Report, args []string) {
 	for _, address := range args {
-		conn, err := net.DialTimeout("tcp", address, patience)
-		if err == nil {
-			_ = conn.Close()
-		}
-		r.Calls = append(r.Calls, attempt.Call{Name: "connect " + address, Errno: netErrno(err)})
-		switch name := netErrno(err); {
-		case err == nil:
+		name := dialled(address, patience)
+		r.Calls = append(r.Calls, attempt.Call{Name: "connect " + address, Errno: name})
+		switch {
+		case name == "":
 			r.Achieved, r.Detail = true, "connected to "+address
 		case name == "ECONNREFUSED":
-			// A refusal is a packet that arrived.
+			// A host's own refusal is a packet that arrived.
 			r.Achieved, r.Detail = true, "a packet arrived at "+address
 		case r.Errno == "":
 			r.Errno = name

@@ -95,7 +95,7 @@ func waysOut(r *attempt.Report, args []string) {
 	targets = slices.DeleteFunc(targets, func(a string) bool { return a == args[0] })
 	r.Values["tried"] = []string{fmt.Sprint(len(targets)), strings.Join(targets[max(0, len(targets)-24):], " ")}
 	for i, answer := range dialAll(targets, patience) {
-		// A refusal is a packet that arrived.
+		// A host's own refusal is a packet that arrived.
 		if answer == "" || answer == "ECONNREFUSED" {
 			r.Calls = append(r.Calls, attempt.Call{Name: "connect " + targets[i], Errno: answer})
 			r.Achieved, r.Detail = true, r.Detail+" a packet arrived at "+targets[i]
@@ -104,6 +104,7 @@ func waysOut(r *attempt.Report, args []string) {
 	// A datagram needs no connection.
 	for _, resolver := range append(targets[:0:0], "1.1.1.1:53") {
 		if exchangeUDP(resolver, []byte{0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1}) == nil {
+			r.Calls = append(r.Calls, attempt.Call{Name: "ask " + resolver})
 			r.Achieved, r.Detail = true, r.Detail+" a resolver answered at "+resolver
 		}
 	}
@@ -139,15 +140,6 @@ func around(p netip.Prefix, port string) []string {
 		}
 	}
 	return list
-}
-
-// dialled connects to an address and says how that failed.
-func dialled(address string, wait time.Duration) string {
-	conn, err := net.DialTimeout("tcp", address, wait)
-	if err == nil {
-		_ = conn.Close()
-	}
-	return netErrno(err)
 }
 
 // dialAll connects to many addresses, a bounded number at once.
