@@ -156,12 +156,11 @@ down_own() {
 
 up_kind() {
   if ! have kind || ! have docker; then why "kind and docker are not both installed"; return 0; fi
-  mkdir -p "$cluster" "$(component_dir image)"
+  mkdir -p "$cluster"
   if ! kind get clusters 2>/dev/null | grep -qx "$kind"; then
     kind create cluster --name "$kind" --config "$scripts/../kind-config.yaml" --kubeconfig "$KUBECONFIG" 9>&- ||
       { why "kind makes no cluster here"; return 0; }
   fi
-  (cd "$here/image" && GOWORK=off go build -o "$(component_dir image)/image" .)
 }
 
 # load ARCHIVE
@@ -198,6 +197,10 @@ case ${1-} in
     ;;
   image)
     if [ $# -ne 3 ]; then echo "usage: scripts/cluster.sh image DIRECTORY NAME" >&2; exit 2; fi
+    if [ ! -d "$(component_dir image)" ]; then
+      lock
+      sh "$here/build.sh" image 9>&-
+    fi
     temporary=$(mktemp -d)
     trap 'rm -rf "$temporary"' EXIT
     reference=$(image_of "$2" "$3" "$temporary/image.tar")

@@ -4,7 +4,7 @@
 # alone. Each component is one folder here, and stands in the cache under the
 # hash of that folder, so that an older checkout and a newer one share a cache.
 #
-#   heavy/cluster/build.sh        builds; called by scripts/cluster.sh up, which holds the lock
+#   heavy/cluster/build.sh [COMPONENT…]   called by scripts/cluster.sh, which holds the lock
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=heavy/cluster/settings.sh
@@ -72,4 +72,4 @@ change() {
 image() { program "$1/image" .; }
 pause() { program "$1/pause" .; }
 
-for name in $components; do component "$name"; done
+for name in ${*:-$components}; do component "$name"; done

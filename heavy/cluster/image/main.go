@@ -151,7 +151,7 @@ func writeEntry(archive *tar.Writer, tree, name string) error {
 }
 
 func writeFile(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
