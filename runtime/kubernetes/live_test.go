@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
@@ -51,14 +52,17 @@ const binding = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBindin
 "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"worker"},
 "subjects":[{"kind":"ServiceAccount","name":"worker","namespace":%q}]}`
 
-// policy lets the pods of runs reach the storage and the cluster's resolver.
-const policy1 = `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"storage"},"spec":{
+// createOptions are those of a pod that a test makes by itself.
+var createOptions = metav1.CreateOptions{}
+
+// storagePolicy lets the pods of runs reach the storage and the cluster's resolver.
+const storagePolicy = `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"storage"},"spec":{
 "podSelector":{"matchLabels":{"io.batlehub/network":"storage"}},"policyTypes":["Ingress","Egress"],
 "egress":[{"to":[{"ipBlock":{"cidr":"%s/32"}}],"ports":[{"protocol":"TCP","port":%d}]},
 {"to":[{"namespaceSelector":{},"podSelector":{"matchLabels":{"k8s-app":"kube-dns"}}}],
 "ports":[{"protocol":"UDP","port":53},{"protocol":"TCP","port":53}]}]}}`
 
-// storages are the options of a live namespace.
+// options are those of a live namespace.
 type options struct {
 	unguarded bool // without a NetworkPolicy
 	config    func(*Config)
@@ -113,7 +117,7 @@ func (l *live) makeNamespace(o options) {
 		}
 	})
 	if !o.unguarded {
-		l.post("/apis/networking.k8s.io/v1/namespaces/"+l.namespace+"/networkpolicies", policy1, server.Addr(), server.Port())
+		l.post("/apis/networking.k8s.io/v1/namespaces/"+l.namespace+"/networkpolicies", storagePolicy, server.Addr(), server.Port())
 	}
 }
 
@@ -163,6 +167,7 @@ func (l *live) with(change func(*Config)) *Runtime {
 		API: l.api, Namespace: l.namespace, Hop: l.hop, Worker: l.worker,
 		Image: agentImage(l.t), Canaries: []netip.AddrPort{l.canary()},
 	}
+	c.API = rest.CopyConfig(c.API)
 	if change != nil {
 		change(&c)
 	}

@@ -17,8 +17,6 @@ import (
 // What a sandbox sees.
 const (
 	workDir        = "/work"
-	sharedMemory   = "/dev/shm"
-	messageQueues  = "/dev/mqueue"
 	pathEnv        = "/usr/local/bin:/usr/bin:/bin"
 	agent          = "batlehub-sandbox"
 	hostname       = "sandbox"
@@ -67,7 +65,7 @@ func podManifest(c Config, spec sandbox.RunSpec, image string, u urls) *corev1.P
 				RunAsNonRoot: new(true), RunAsUser: new(int64(UID)), RunAsGroup: new(int64(UID)),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
-			Containers: []corev1.Container{container(spec, image, u)},
+			Containers: []corev1.Container{container(c, spec, image, u)},
 			Volumes: []corev1.Volume{{Name: volumeName, VolumeSource: corev1.VolumeSource{
 				EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: mebibytes(extracted(spec))},
 			}}},
@@ -75,7 +73,7 @@ func podManifest(c Config, spec sandbox.RunSpec, image string, u urls) *corev1.P
 	}
 }
 
-func container(spec sandbox.RunSpec, image string, u urls) corev1.Container {
+func container(c Config, spec sandbox.RunSpec, image string, u urls) corev1.Container {
 	memory := *mebibytes(spec.Limits.MemoryMB)
 	return corev1.Container{
 		Name: containerName, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
@@ -93,15 +91,25 @@ func container(spec sandbox.RunSpec, image string, u urls) corev1.Container {
 			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
-		VolumeMounts: []corev1.VolumeMount{
-			{Name: volumeName, MountPath: workDir},
-			// A node gives every pod a writable /dev/shm, and message queues,
-			// that count against nothing. A pod can't do without, but what it
-			// has there can be the work directory once more, to read.
-			{Name: volumeName, MountPath: sharedMemory, ReadOnly: true},
-			{Name: volumeName, MountPath: messageQueues, ReadOnly: true},
-		},
+		VolumeMounts: mounts(c),
 	}
+}
+
+// mounts are the work directory, which can be written, and the same once more
+// to read wherever a node or a kernel puts something that could be written and
+// counts against nothing: a pod can't do without, but it can have something
+// else there.
+func mounts(c Config) []corev1.VolumeMount {
+	places := []string{"/dev/shm", "/dev/mqueue"}
+	if c.OwnKernel {
+		// gVisor's kernel has a tmpfs there, unless something is mounted.
+		places = append(places, "/tmp")
+	}
+	list := []corev1.VolumeMount{{Name: volumeName, MountPath: workDir}}
+	for _, place := range places {
+		list = append(list, corev1.VolumeMount{Name: volumeName, MountPath: place, ReadOnly: true})
+	}
+	return list
 }
 
 // lifetime is the pod's own deadline in seconds from its first moment on a

@@ -52,6 +52,7 @@ func podConfig() Config {
 func fullConfig() Config {
 	c := podConfig()
 	c.ServiceAccount, c.RuntimeClass, c.PriorityClass = "scans", "gvisor", "low"
+	c.OwnKernel = true
 	c.NodeSelector = map[string]string{"kubernetes.io/arch": "amd64"}
 	c.Tolerations = []corev1.Toleration{{Key: "sandbox", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
 	c.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{

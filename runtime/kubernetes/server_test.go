@@ -286,4 +286,3 @@ func (s *apiServer) names() []string {
 	}
 	return names
 }
-

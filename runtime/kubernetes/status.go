@@ -58,7 +58,7 @@ func waiting(p *corev1.Pod) (why string, image bool) {
 	case p.Spec.NodeName == "":
 		return "no scheduler has looked at it yet", false
 	case state(p).Waiting != nil:
-		return fmt.Sprintf("node %s is making its container", p.Spec.NodeName), false
+		return fmt.Sprintf("node %s is pulling its image or making its container", p.Spec.NodeName), false
 	}
 	return fmt.Sprintf("node %s has not begun with it", p.Spec.NodeName), false
 }

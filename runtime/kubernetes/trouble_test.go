@@ -118,7 +118,7 @@ func TestAPodThatNeverStartsSaysWhatItWaitedFor(t *testing.T) {
 		}, "", "Unschedulable: 0/3 nodes are available: 3 Insufficient memory."},
 		{"an image that can't be pulled", waiting("ImagePullBackOff", `Back-off pulling image "registry.example/scanner"`), sandbox.CodeImageMissing, "ImagePullBackOff: Back-off pulling image"},
 		{"a node that says nothing", scheduled, "", "node node1 has not begun with it"},
-		{"a node that is at it", waiting("ContainerCreating", ""), "", "node node1 is making its container"},
+		{"a node that is at it", waiting("ContainerCreating", ""), "", "node node1 is pulling its image or making its container"},
 		{"a network that is not ready", func(p *corev1.Pod) {
 			scheduled(p)
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse, Reason: "CNI", Message: "no network"}}

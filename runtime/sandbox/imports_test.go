@@ -60,11 +60,35 @@ func TestExtractionReachesTheWorkersSideThroughNoneAlone(t *testing.T) {
 
 // A runtime stands beside the others and knows none of them.
 func TestNoRuntimeKnowsAnother(t *testing.T) {
-	runtimes := []string{module + "runtime/none", module + "runtime/bwrap", module + "runtime/oci", module + "runtime/crun"}
+	runtimes := []string{
+		module + "runtime/none", module + "runtime/bwrap", module + "runtime/oci", module + "runtime/crun", module + "runtime/kubernetes",
+	}
 	for _, pkg := range runtimes {
 		for _, dep := range list(t, "-deps", pkg) {
 			if dep != pkg && slices.Contains(runtimes, dep) {
 				t.Errorf("%s depends on %s", pkg, dep)
+			}
+		}
+	}
+}
+
+// The cluster's client library is in one runtime, whose worker can be built
+// without it.
+func TestTheClustersLibraryIsInOneRuntimeAlone(t *testing.T) {
+	for _, pkg := range list(t, module+"runtime/...") {
+		var found []string
+		for _, dep := range list(t, "-deps", pkg) {
+			if strings.HasPrefix(dep, "k8s.io/") {
+				found = append(found, dep)
+			}
+		}
+		if want := pkg == module+"runtime/kubernetes"; (len(found) > 0) != want {
+			t.Errorf("%s depends on %d packages of it, the first of %v", pkg, len(found), found)
+		}
+		// Every kind of object that there is would come with these.
+		for _, wide := range []string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/kubernetes/scheme"} {
+			if slices.Contains(found, wide) {
+				t.Errorf("%s depends on %s", pkg, wide)
 			}
 		}
 	}
