@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/onsi/gomega"
@@ -264,14 +265,15 @@ func nobodyComesIn(t *T, r attempt.Report) {
 		return
 	}
 	port := t.port()
-	done := make(chan struct{})
+	over, done := make(chan struct{}), make(chan struct{})
 	var tried []string
 	var reached []string
 	go func() {
 		defer close(done)
-		tried, reached = t.knockAround(port, 5*time.Second)
+		tried, reached = t.knockAround(port, over)
 	}()
 	held := t.Hostile("listen-for", port, "3s")
+	close(over)
 	<-done
 	var met []string
 	for _, address := range held.Values["addresses"] {
@@ -294,49 +296,51 @@ func (t *T) port() string {
 }
 
 // knockAround tries every address of every small network that this host gets
-// an interface in, and those that the target names, again and again for a while.
-func (t *T) knockAround(port string, wait time.Duration) (tried, reached []string) {
-	type answer struct {
-		address string
-		open    bool
-	}
-	answers := make(chan answer)
-	busy := 0
-	known := map[string]bool{}
-	until := time.Now().Add(wait)
-	end, tick := time.After(wait), time.NewTicker(100*time.Millisecond)
-	defer tick.Stop()
-	for ended := false; !ended || busy > 0; {
-		select {
-		case a := <-answers:
-			busy--
-			if a.open {
-				reached = append(reached, a.address)
+// an interface in, and those that the target names, again and again until over
+// is closed: no clock knows how long a run takes to get where it listens.
+func (t *T) knockAround(port string, over <-chan struct{}) (tried, reached []string) {
+	var knocking sync.WaitGroup
+	var mu sync.Mutex
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		for _, address := range t.outside() {
+			if slices.Contains(tried, address) {
+				continue
 			}
-		case <-tick.C:
-			for _, address := range t.outside() {
-				if ended || known[address] {
-					continue
+			tried = append(tried, address)
+			knocking.Go(func() {
+				if knock(net.JoinHostPort(address, port), over) {
+					mu.Lock()
+					defer mu.Unlock()
+					reached = append(reached, address)
 				}
-				known[address] = true
-				tried = append(tried, address)
-				busy++
-				go func() {
-					open := false
-					for !open && time.Now().Before(until) {
-						conn, err := net.DialTimeout("tcp", net.JoinHostPort(address, port), 500*time.Millisecond)
-						if open = err == nil; open {
-							_ = conn.Close()
-						}
-					}
-					answers <- answer{address, open}
-				}()
-			}
-		case <-end:
-			ended = true
+			})
+		}
+		select {
+		case <-again.C:
+		case <-over:
+			knocking.Wait()
+			return tried, reached
 		}
 	}
-	return tried, reached
+}
+
+// knock connects again and again until somebody answers or over is closed.
+func knock(address string, over <-chan struct{}) bool {
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if conn, err := net.DialTimeout("tcp", address, 500*time.Millisecond); err == nil {
+			_ = conn.Close()
+			return true
+		}
+		select {
+		case <-again.C:
+		case <-over:
+			return false
+		}
+	}
 }
 
 // outside are the addresses to try from this host.

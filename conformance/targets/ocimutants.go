@@ -3,6 +3,7 @@ package targets
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -198,8 +199,7 @@ func (b *ociBase) oneNetwork() *conformance.Target {
 	t := b.target(breakage{})
 	name := func(s conformance.Setup) string { return "conformance-shared-" + s.Token }
 	t.New = func(ctx context.Context, s conformance.Setup) (sandbox.Runtime, error) {
-		args := []string{"network", "create", "--subnet", b.storage.pool.String()}
-		if _, err := b.engine(ctx, append(args, name(s))...); err != nil {
+		if err := b.shareNetwork(ctx, name(s)); err != nil {
 			return nil, err
 		}
 		// The runtime's own networks have no room in that one's.
@@ -220,6 +220,20 @@ func (b *ociBase) oneNetwork() *conformance.Target {
 		return err
 	}
 	return t
+}
+
+// shareNetwork makes a network somewhere in the firewall's pool: a killed engine
+// may have forgotten one of its own in it.
+func (b *ociBase) shareNetwork(ctx context.Context, name string) (err error) {
+	octets := b.storage.pool.Addr().As4()
+	for n := range byte(16) {
+		octets[3] = n << 4
+		part := netip.PrefixFrom(netip.AddrFrom4(octets), 28)
+		if _, err = b.engine(ctx, "network", "create", "--subnet", part.String(), name); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // overLeaf is a target whose hop has something between it and its backend.
