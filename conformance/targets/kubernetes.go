@@ -30,6 +30,8 @@ type KubernetesOptions struct {
 	Load string
 	// Class is the runtime class of every pod; empty for the cluster's own.
 	Class string
+	// NodeElsewhere says that the nodes do not have this host's files.
+	NodeElsewhere bool
 	// S3 and S3Binary are the storage server that is started for the bundles.
 	S3, S3Binary string
 	// Self is this program, which is also the worker that the suite kills;

@@ -43,10 +43,9 @@ func kubernetesMutants(b *kubernetesBase) []conformance.Mutant {
 		pod("the IPC namespace is the node's", "W62", podHostIPC),
 		pod("memory has no bound", "W106", podNoMemory),
 		pod("the node's programs are in the room", "W63", hostPath("/usr/bin", "/usr/sbin", corev1.HostPathDirectory)),
-		b.mutant("two runs share a directory", "W100", podBreakage{edit: func(p *corev1.Pod) {
-			const shared = "sandbox-conformance-shared"
-			hostPath("/tmp/"+shared, "/var/tmp", corev1.HostPathDirectoryOrCreate)(p)
-			podAsRoot(p) // whose the directory is
+		b.mutant("two runs share a directory", "W100", podBreakage{inSession: func(s conformance.Setup) podEdit {
+			// As root, who owns it on a node that has a file system of its own.
+			return edits(hostPath(openDirectory(s), "/var/tmp", corev1.HostPathDirectoryOrCreate), podAsRoot)
 		}}),
 		b.wrapped("a sweep takes the young of other workers", "O03", func(s conformance.Setup, r sandbox.Runtime) sandbox.Runtime {
 			return &greedyPods{faulty{r}, b, func(p *corev1.Pod) bool { return p.Labels[kubernetes.LabelComponent] == kubernetes.Component }, s}
@@ -63,18 +62,20 @@ func kubernetesMutants(b *kubernetesBase) []conformance.Mutant {
 			return &sweepsAll{faulty{r}, b.store.Backend, s}
 		}),
 	}
-	if b.onGVisor() {
-		return list
-	}
-	return append(list,
-		pod("the pid namespace is the node's", "W60", podHostPIDs),
-		pod("the node lets privileges be gained", "W110", podNoNewPrivs),
-		pod("the node has no filter", "W110", podUnconfined),
-		b.mutant("a directory of the node's is in the room", "W59", podBreakage{inSession: func(s conformance.Setup) podEdit {
+	if !b.NodeElsewhere {
+		list = append(list, b.mutant("a directory of the node's is in the room", "W59", podBreakage{inSession: func(s conformance.Setup) podEdit {
 			dir := filepath.Dir(s.Dir)
 			return hostPath(dir, "/oldroot"+dir, corev1.HostPathDirectory)
-		}}),
-	)
+		}}))
+	}
+	if !b.onGVisor() {
+		list = append(list,
+			pod("the pid namespace is the node's", "W60", podHostPIDs),
+			pod("the node lets privileges be gained", "W110", podNoNewPrivs),
+			pod("the node has no filter", "W110", podUnconfined),
+		)
+	}
+	return list
 }
 
 // mutant is a target with something broken.

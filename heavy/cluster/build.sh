@@ -72,4 +72,6 @@ change() {
 image() { program "$1/image" .; }
 pause() { program "$1/pause" .; }
 
-for name in ${*:-$components}; do component "$name"; done
+# shellcheck disable=SC2086
+if [ $# = 0 ]; then set -- $components; fi
+for name; do component "$name"; done

@@ -24,6 +24,7 @@ type flags struct {
 	engine, transport, s3, s3Binary string
 	engineBinary, program           string
 	kubeconfig, load, class         string
+	nodeElsewhere                   bool
 	parallel                        int
 	agent, hostile, source, cache   string
 	gitleaks, packages              string
@@ -46,6 +47,7 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	set.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv("BATLEHUB_TEST_KUBECONFIG"), "with --runtime kubernetes: a file whose current context may make namespaces")
 	set.StringVar(&f.load, "load", "scripts/cluster.sh", "with --runtime kubernetes: the program that brings images to the nodes")
 	set.StringVar(&f.class, "class", "", "with --runtime kubernetes: the runtime class of every pod")
+	set.BoolVar(&f.nodeElsewhere, "node-elsewhere", os.Getenv("BATLEHUB_KIND") != "", "with --runtime kubernetes: the nodes do not have this host's files (default: with BATLEHUB_KIND)")
 	set.StringVar(&f.engine, "engine", "", "with --runtime oci: podman or docker")
 	set.StringVar(&f.transport, "transport", "", "with --runtime oci: mount or storage")
 	set.StringVar(&f.engineBinary, "engine-binary", "", "the engine's command line (default: the engine's name)")
@@ -168,7 +170,7 @@ func targetOf(ctx context.Context, f *flags, b *targets.Builder) (target *confor
 		})
 	case "kubernetes":
 		target, closing, err = targets.Kubernetes(ctx, b, targets.KubernetesOptions{
-			Kubeconfig: f.kubeconfig, Load: f.load, Class: f.class, S3: f.s3, S3Binary: f.s3Binary, Self: self,
+			Kubeconfig: f.kubeconfig, Load: f.load, Class: f.class, NodeElsewhere: f.nodeElsewhere, S3: f.s3, S3Binary: f.s3Binary, Self: self,
 		})
 	case "crun":
 		target, err = targets.Crun(ctx, b, f.program, self)
