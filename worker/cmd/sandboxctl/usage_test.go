@@ -26,7 +26,7 @@ func TestAWrongCommandLineIsOneLineAndStatusTwo(t *testing.T) {
 		{"scan --scanner nope " + artifact, `sandboxctl: there is no scanner "nope"; add [scanners.nope] to the configuration, or name one of gitleaks, guarddog, postmortem, trivy`},
 		{"scan --scanner gitleaks --scanner gitleaks " + artifact, `sandboxctl: scanner "gitleaks" is named twice`},
 		{"scan --scanner gitleaks --purl x " + artifact, `sandboxctl: --purl: "x" is not a package URL with a version, want one like pkg:npm/left-pad@1.3.0`},
-		{"scan --scanner gitleaks --runtime kubernetes " + artifact, `sandboxctl: --runtime: runtime "kubernetes" is not in this build yet; it has none, bwrap, oci, crun`},
+		{"scan --scanner gitleaks --runtime kubernetes " + artifact, "sandboxctl: --runtime: the kubernetes runtime moves bundles through the storage backend and [storage] declares none; add a [storage.backends.<name>] with an S3-compatible backend"},
 		{"scan --config /nonexistent.toml " + artifact, "sandboxctl: no configuration file at /nonexistent.toml; check --config"},
 		{"scan --scanner gitleaks --runtime none " + artifact, "sandboxctl: sandbox none: refused (unsafe): this runtime has no walls and was not asked for by name; choose another runtime, or set BATLEHUB_UNSAFE_NO_SANDBOX=1 to scan hostile files without a sandbox"},
 		{"run", "sandboxctl: the command is missing; usage: sandboxctl run [flags] -- COMMAND [ARG]…"},
