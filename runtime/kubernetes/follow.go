@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -107,8 +108,7 @@ func (w watcher) WatchWithContext(ctx context.Context, o metav1.ListOptions) (wa
 	if !apierrors.IsGone(err) && !apierrors.IsResourceExpired(err) {
 		return opened, err
 	}
-	status := err.(apierrors.APIStatus).Status() //nolint:errorlint // what IsGone looked at
-	status.Code = 410
+	status := metav1.Status{Code: http.StatusGone, Reason: metav1.StatusReasonGone, Message: err.Error()}
 	events := make(chan watch.Event, 1)
 	events <- watch.Event{Type: watch.Error, Object: &status}
 	return watch.NewProxyWatcher(events), nil

@@ -44,19 +44,20 @@ func (i *instance) remove(ctx context.Context) error {
 // removeUnseen takes away a pod whose making was never confirmed. A request
 // that the server was still busy with can come through after the first look.
 func (p *pods) removeUnseen(ctx context.Context, s sight, patience time.Duration) error {
-	for wait := (pause{}); wait.next < 8*firstPause; {
+	for wait := (pause{}); ; {
 		gone, err := p.end(ctx, s.pod.Name, "", graceRunning)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if !gone {
+		case !gone:
 			return p.await(ctx, s, patience)
+		case wait.next >= 8*firstPause:
+			return nil
 		}
-		if wait.sleep(ctx, firstPause, nil) != nil {
-			break
+		if err := wait.sleep(ctx, firstPause, nil); err != nil {
+			return fmt.Errorf("pod %s may have been made after all, for a sweep to remove: %w", s.pod.Name, err)
 		}
 	}
-	return nil
 }
 
 // remove takes a pod away: at once if it is over, and otherwise with the word

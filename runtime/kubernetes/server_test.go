@@ -72,7 +72,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Query().Get("watch") != "":
 		verb = "watch"
-	case r.Method == "GET" && name != "":
+	case r.Method == http.MethodGet && name != "":
 		verb = "get"
 	}
 	s.mu.Lock()
@@ -253,7 +253,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(200)
+	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush()
 	for {
 		s.mu.Lock()

@@ -40,6 +40,15 @@ func TestOnlyTheConfiguredClusterIsAsked(t *testing.T) {
 	}
 }
 
+// What an engine's networks need is nothing to a cluster.
+func TestAClustersBundlesNeedNoFirewallOfThisHosts(t *testing.T) {
+	for _, c := range Examine(t.Context(), onCluster(t)) {
+		if c.Runtime == "oci" && c.Name == "firewall" {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
 func TestImagesOfPodsAreLookedAtByTheirNames(t *testing.T) {
 	checks := Examine(t.Context(), onCluster(t,
 		Image{Scanner: "a", Name: "r/a@sha256:x"}, Image{Scanner: "b", Name: "r/b:1"}, Image{Scanner: "c", Name: "-x"}, Image{Scanner: "d", Problem: "there is none"},

@@ -85,7 +85,7 @@ func (h Host) engineItself(ctx context.Context, path string) []Check {
 		checks = append(checks, h.subordinate(facts)...)
 		checks = append(checks, h.propagation(facts))
 	}
-	if h.Sandbox.StorageHop() || h.Sandbox.OCI.EgressPool.IsValid() {
+	if h.storageNetworks() || h.Sandbox.OCI.EgressPool.IsValid() {
 		checks = append(checks, h.firewall(ctx, facts))
 	}
 	return append(checks, h.images(ctx, path)...)
@@ -162,7 +162,7 @@ func readDocker(b []byte) (engineFacts, error) {
 func (h Host) engineIdentity(f engineFacts) Check {
 	const name = "privilege"
 	switch {
-	case f.rootless && h.Sandbox.StorageHop():
+	case f.rootless && h.storageNetworks():
 		return Check{Name: name, Outcome: Fail, Detail: "a rootless engine has no network that reaches the storage alone, so runs without network are refused under transport storage", Fixes: []string{"set [worker.sandbox.oci] transport = \"mount\"", "or use a rootful engine"}}
 	case f.rootless:
 		return Check{Name: name, Outcome: Pass, Detail: "rootless: an escape from a container lands on an unprivileged user"}

@@ -69,7 +69,7 @@ func (h Host) propagation(f engineFacts) Check {
 		Name: name, Outcome: Caution, Detail: "the root mount is not shared, and podman leaves a network behind for every container with one",
 		Fixes: []string{"mount --make-rshared /, as root and whenever this host starts (systemd does so itself)"},
 	}
-	if h.Sandbox.StorageHop() || h.Sandbox.OCI.EgressPool.IsValid() {
+	if h.storageNetworks() || h.Sandbox.OCI.EgressPool.IsValid() {
 		check.Outcome = Fail
 	}
 	return check
@@ -107,3 +107,7 @@ func (h Host) firewall(ctx context.Context, f engineFacts) Check {
 	}
 	return Check{Name: name, Outcome: Pass, Detail: fmt.Sprintf("the table inet %s holds runs to the storage and to what they are allowed", firewall.Table)}
 }
+
+// storageNetworks says whether this runtime is the configured one and makes
+// networks that reach the storage alone.
+func (h Host) storageNetworks() bool { return h.Sandbox.Runtime == "oci" && h.Sandbox.StorageHop() }

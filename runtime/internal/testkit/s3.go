@@ -28,7 +28,7 @@ func S3(t testing.TB, host netip.Addr) (*s3.Backend, netip.AddrPort) {
 		t.Fatal(err)
 	}
 	address := free.Addr().String()
-	free.Close()
+	_ = free.Close()
 	dir := Dir(t)
 	if err := os.Mkdir(filepath.Join(dir, "bundles"), 0o700); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func S3(t testing.TB, host netip.Addr) (*s3.Backend, netip.AddrPort) {
 	up := func() bool {
 		c, err := net.DialTimeout("tcp", address, time.Second)
 		if err == nil {
-			c.Close()
+			_ = c.Close()
 		}
 		return err == nil
 	}
