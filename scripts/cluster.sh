@@ -111,7 +111,7 @@ up_own() {
   wire
   # ip netns exec would take the cgroups' mounts away; nsenter does not.
   setsid nsenter --net="/run/netns/$netns" \
-    unshare --mount --pid --ipc --uts --fork --kill-child --mount-proc sh -c "hostname node1; exec sh '$here/node.sh'" \
+    unshare --mount --pid --uts --fork --kill-child --mount-proc sh -c "hostname node1; exec sh '$here/node.sh'" \
     >"$run/node.log" 2>&1 </dev/null 9>&- &
   echo $! >"$run/pid"
   tries=0

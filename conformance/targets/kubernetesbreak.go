@@ -19,7 +19,7 @@ type podBreakage struct {
 	// edit changes every pod on its way to the API server, as an admission
 	// webhook of the cluster's could.
 	edit podEdit
-	// keep has no pod deleted.
+	// keep has no pod deleted that still runs.
 	keep bool
 	// open is a namespace without network policies.
 	open bool

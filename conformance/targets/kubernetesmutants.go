@@ -40,7 +40,6 @@ func kubernetesMutants(b *kubernetesBase) []conformance.Mutant {
 		pod("the service account's token is mounted", "W64", podToken),
 		pod("capabilities can be had", "W50", podSomeCaps),
 		pod("inside one is root", "W51", podAsRoot),
-		pod("the IPC namespace is the node's", "W62", podHostIPC),
 		pod("memory has no bound", "W106", podNoMemory),
 		pod("the node's programs are in the room", "W63", hostPath("/usr/bin", "/usr/sbin", corev1.HostPathDirectory)),
 		b.mutant("two runs share a directory", "W100", podBreakage{inSession: func(s conformance.Setup) podEdit {
@@ -56,21 +55,21 @@ func kubernetesMutants(b *kubernetesBase) []conformance.Mutant {
 		b.wrapped("a sweep takes nothing that is old", "O04", func(_ conformance.Setup, r sandbox.Runtime) sandbox.Runtime { return &forgetful{faulty{r}} }),
 		b.wrapped("an error of the runtime is an answer", "C13", func(_ conformance.Setup, r sandbox.Runtime) sandbox.Runtime { return &optimist{faulty{r}} }),
 		b.wrapped("every run is opened from the default image", "C39", func(_ conformance.Setup, r sandbox.Runtime) sandbox.Runtime { return &imageless{faulty{r}} }),
-		b.mutant("pods are not deleted", "C20", podBreakage{keep: true}),
+		b.mutant("pods that run are not deleted", "C20", podBreakage{keep: true}),
 		b.over("the size of a result is not looked at", "W88", func(leaf storage.Backend) storage.Backend { return smallHeads{leaf} }),
 		b.wrapped("keys beside the prefix are swept", "O08", func(s conformance.Setup, r sandbox.Runtime) sandbox.Runtime {
 			return &sweepsAll{faulty{r}, b.store.Backend, s}
 		}),
 	}
 	if !b.NodeElsewhere {
-		list = append(list, b.mutant("a directory of the node's is in the room", "W59", podBreakage{inSession: func(s conformance.Setup) podEdit {
+		list = append(list, pod("the IPC namespace is the node's", "W62", podHostIPC), b.mutant("a directory of the node's is in the room", "W59", podBreakage{inSession: func(s conformance.Setup) podEdit {
 			dir := filepath.Dir(s.Dir)
 			return hostPath(dir, "/oldroot"+dir, corev1.HostPathDirectory)
 		}}))
 	}
 	if !b.onGVisor() {
 		list = append(list,
-			pod("the pid namespace is the node's", "W60", podHostPIDs),
+			pod("the pid namespace is the node's", "W40", podHostPIDs),
 			pod("the node lets privileges be gained", "W110", podNoNewPrivs),
 			pod("the node has no filter", "W110", podUnconfined),
 		)

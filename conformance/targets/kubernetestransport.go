@@ -3,6 +3,7 @@ package targets
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -37,10 +38,29 @@ func (b between) RoundTrip(r *http.Request) (*http.Response, error) {
 	case r.Method == http.MethodPost && pods && b.broken.edit != nil:
 		return b.edited(r)
 	case r.Method == http.MethodDelete && b.broken.keep:
-		return answer(r, http.StatusOK, &metav1.Status{Status: metav1.StatusSuccess})
+		return b.kept(r)
 	case r.Method == http.MethodGet && pods && r.URL.Query().Get("watch") == "":
 		return b.aged(r)
 	}
+	return b.next.RoundTrip(r)
+}
+
+// kept answers well to the deletion of a pod that still runs, which is asked for
+// with a grace, and does nothing.
+func (b between) kept(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, r.Body.Close()); err != nil {
+		return nil, err
+	}
+	var o metav1.DeleteOptions
+	if err := json.Unmarshal(body, &o); err != nil {
+		return nil, fmt.Errorf("reading how a pod is deleted: %w", err)
+	}
+	if o.GracePeriodSeconds != nil && *o.GracePeriodSeconds > 0 {
+		return answer(r, http.StatusOK, &metav1.Status{Status: metav1.StatusSuccess})
+	}
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	return b.next.RoundTrip(r)
 }
 

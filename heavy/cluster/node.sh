@@ -1,6 +1,6 @@
 #!/bin/sh
-# The node: process 1 of a pid namespace, in mount, network, IPC and UTS
-# namespaces of its own. It starts everything, then waits; its end ends all of it
+# The node: process 1 of a pid namespace, in mount, network and UTS namespaces of
+# its own. It starts everything, then waits; its end ends all of it
 # with every mount. scripts/cluster.sh starts it.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
