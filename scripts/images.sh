@@ -63,7 +63,7 @@ mountpoints() { # DIR BASE
 libraries() { # PROGRAM TREE
   rm -rf "$2.room"
   $bin/sandboxctl tree --libraries --agent "$bin/batlehub-sandbox-linux-$arch" --output "$2.room" --file "$1" >/dev/null
-  (cd "$2.room" && rm -rf bundle proc dev etc work tmp usr/local/bin/batlehub-sandbox && rmdir usr/bin)
+  (cd "$2.room" && rm -rf bundle out proc dev etc work tmp usr/local/bin/batlehub-sandbox && rmdir usr/bin)
   mv "$2.room" "$2"
 }
 

@@ -23,7 +23,28 @@ func (r *Runtime) remove(ctx context.Context, h *host, name string) error {
 		// Or it is asked to stop first, and waited for.
 		args = append(args, "-t", "0", "-i")
 	}
-	return r.must(context.WithoutCancel(ctx), h, append(args, name)...)
+	args = append(args, name)
+	deadline := time.Now().Add(r.removal)
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := r.must(context.WithoutCancel(ctx), h, args...)
+		switch {
+		case err == nil, isGone(err):
+			return nil
+		case !isGoing(err) || time.Now().After(deadline):
+			return err
+		}
+		<-again.C
+	}
+}
+
+// isGone and isGoing tell what somebody else has removed, or just removes: the
+// daemon itself, above all, after the end of a command that asked for it.
+func isGone(err error) bool { return strings.Contains(strings.ToLower(err.Error()), "no such container") }
+
+func isGoing(err error) bool {
+	return strings.Contains(err.Error(), "is already in progress")
 }
 
 // must is a short call whose only answer is its status.
