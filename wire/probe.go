@@ -27,8 +27,8 @@ type ProbeRequest struct {
 	MemoryWall bool `json:"memory_wall"`
 	// OwnKernel says that the sandbox has a kernel of its own, as gVisor's have:
 	// one without nodev mounts, whose devices are nobody else's. The agent then
-	// has to see that no device can be made. Set by the crun runtime over runsc
-	// alone.
+	// has to see that no device can be made. Set by the crun runtime over runsc,
+	// and by the kubernetes runtime with a runtime class that is said to be one.
 	OwnKernel bool `json:"own_kernel"`
 }
 
