@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/process"
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/testkit"
 	"github.com/batleforc/batlehub-sandbox/runtime/room"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
@@ -461,6 +462,33 @@ func TestAfterARunTheProgramKnowsTheContainerNoMore(t *testing.T) {
 		}
 		nothingInState(t, r)
 	})
+}
+
+// What the flag is for is seen by leaving it out.
+func TestARootThatCantBeLeftIsNotPivotedFrom(t *testing.T) {
+	if !(host{}).ramdisk() {
+		t.Skip("not run: this host's root is not the kernel's first file system")
+	}
+	for _, f := range []Flavour{Crun, Runc} {
+		t.Run(string(f), func(t *testing.T) {
+			r := live(t, string(f), nil)
+			spec := scan("env")
+			if out, err := r.Run(t.Context(), spec); err != nil || *out.Status != 0 {
+				t.Errorf("got %+v, %v", out, err)
+			}
+			_, fault := r.runWith(t.Context(), spec, bundle.Manifest(spec, nil), false,
+				func(ctx context.Context, e engine, g group, dir *bundle.Dir, name string) (process.Exit, error) {
+					if !e.facts.Ramdisk {
+						t.Error("the root is not recognised")
+					}
+					e.facts.Ramdisk = false
+					return e.drive(ctx, g, runArgs(e.flavour, e.facts, dir.Path(), name), name)
+				})
+			if fault == nil || !strings.Contains(fault.Stderr, "pivot") {
+				t.Errorf("without the flag: %+v", fault)
+			}
+		})
+	}
 }
 
 func TestAHybridHostIsRefusedForCrunByItsName(t *testing.T) {
