@@ -2,6 +2,7 @@ package chart_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"sigs.k8s.io/yaml"
 
 	"github.com/batleforc/batlehub-sandbox/heavy/internal/chart"
 )
@@ -46,8 +48,8 @@ func TestTheReadmeHasEveryValueWithItsDefault(t *testing.T) {
 
 func published() chart.Published {
 	p := chart.Published{Version: "v1.4.0", Prefix: "registry.example.com/batlehub-sandbox-", Digests: map[string]string{}}
-	for i, name := range []string{"worker", "gitleaks", "guarddog", "postmortem", "trivy", "agent"} {
-		p.Digests[name] = "sha256:" + strings.Repeat(string(rune('a'+i)), 64)
+	for i, name := range []string{"worker", "gitleaks", "guarddog", "postmortem", "trivy", "clamav", "syft", "yara", "agent"} {
+		p.Digests[name] = "sha256:" + strings.Repeat(fmt.Sprint(i+1), 64)
 	}
 	return p
 }
@@ -82,15 +84,15 @@ func TestAReleasedChartNamesItsReleasesImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, letter := range map[string]string{"gitleaks": "b", "guarddog": "c", "postmortem": "d"} {
+	for name, digit := range map[string]string{"gitleaks": "2", "guarddog": "3", "postmortem": "4"} {
 		want := "[scanners." + name + `]
-    image = "registry.example.com/batlehub-sandbox-` + name + "@sha256:" + strings.Repeat(letter, 64) + `"`
+    image = "registry.example.com/batlehub-sandbox-` + name + "@sha256:" + strings.Repeat(digit, 64) + `"`
 		if !strings.Contains(text, want) {
 			t.Errorf("the configuration has no\n%s", want)
 		}
 	}
 	worker := object[appsv1.Deployment](t, documents(t, text), "Deployment/batlehub-sandbox").Spec.Template.Spec.Containers[0]
-	if want := "registry.example.com/batlehub-sandbox-worker@sha256:" + strings.Repeat("a", 64); worker.Image != want || worker.Env[0].Value != want {
+	if want := "registry.example.com/batlehub-sandbox-worker@sha256:" + strings.Repeat("1", 64); worker.Image != want || worker.Env[0].Value != want {
 		t.Errorf("the worker's image is %s, and it is told %s", worker.Image, worker.Env[0].Value)
 	}
 	// Nothing but those lines is another than in the checkout.
@@ -103,10 +105,51 @@ func TestAReleasedChartNamesItsReleasesImages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		changed := regexp.MustCompile(`(?m)^( *(prefix|worker|gitleaks|guarddog|postmortem|trivy|version|appVersion): ).*$`)
+		changed := regexp.MustCompile(`(?m)^( *(prefix|worker|clamav|gitleaks|guarddog|postmortem|syft|trivy|yara|version|appVersion): ).*$`)
 		b, a := changed.ReplaceAll(before, []byte("$1")), changed.ReplaceAll(after, []byte("$1"))
 		if name == "values.yaml" && !bytes.Equal(a, b) {
 			t.Errorf("%s: %s", name, firstDifference(string(a), string(b)))
+		}
+	}
+}
+
+// Every image that there is a Containerfile for can be named by its release, and
+// the release's workflow packs the chart once all of them are pushed.
+func TestTheReleasePacksTheChartWithEveryImage(t *testing.T) {
+	digests := defaults(t)["images"].(map[string]any)["digests"].(map[string]any)
+	files, err := filepath.Glob("../../../deploy/images/Containerfile.sandbox-*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no Containerfile found: %v", err)
+	}
+	for _, file := range files {
+		if _, name, _ := strings.Cut(file, "Containerfile.sandbox-"); digests[name] == nil {
+			t.Errorf("images.digests has no %s", name)
+		}
+	}
+	b, err := os.ReadFile("../../../.github/workflows/build.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var workflow struct {
+		Jobs map[string]struct {
+			Needs any
+			Steps []struct{ Run string }
+		}
+	}
+	if err := yaml.Unmarshal(b, &workflow); err != nil {
+		t.Fatal(err)
+	}
+	job := workflow.Jobs["chart"]
+	if needs := fmt.Sprint(job.Needs); needs != "[images worker]" {
+		t.Errorf("the chart's job needs %s", needs)
+	}
+	var run strings.Builder
+	for _, step := range job.Steps {
+		run.WriteString(step.Run)
+	}
+	for _, want := range []string{"go run ./heavy/cmd/chart package ", "helm push "} {
+		if !strings.Contains(run.String(), want) {
+			t.Errorf("the chart's job never runs %q", want)
 		}
 	}
 }
