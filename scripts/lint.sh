@@ -27,6 +27,9 @@ else
   fail "tools/actionlint does not build"
 fi
 
+# The chart, by Helm's own lint. Its schema, its renders and its README have tests.
+go run ./heavy/cmd/chart lint -f heavy/internal/chart/testdata/release.yaml || fail "deploy/chart"
+
 # A skipped test says why, in the words the report counts.
 if git grep -nE 't\.Skip(f)?\(("")?\)|\.Skip\(""\)' -- '*_test.go'; then
   fail "a skip without its reason"
