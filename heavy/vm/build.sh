@@ -73,7 +73,7 @@ module() {
   headers=$1/usr/src/linux-headers-$2
   find "$1/usr/src" -maxdepth 2 -type f -name 'Makefile*' -exec sed -i "s#\([ =]\|^\)/usr/src/#\1$1/usr/src/#g" {} +
   work=$(mktemp -d)
-  cp "$here/ubuserns.c" "$work"
+  cp "$here/module/ubuserns.c" "$work"
   echo 'obj-m := ubuserns.o' >"$work/Makefile"
   # Without BTF, which would take pahole.
   make -C "$headers" "M=$work" CONFIG_DEBUG_INFO_BTF_MODULES= modules
@@ -90,7 +90,7 @@ make_root() {
   mkdir -p "$tree/usr/lib/modules" "$tree/usr/local/lib/vm"
   cp -r "$kernel/modules/$version" "$tree/usr/lib/modules/"
   depmod -b "$tree" "$version"
-  cp "$here/unprivileged_userns" "$tree/usr/local/lib/vm/"
+  cp "$here/module/unprivileged_userns" "$tree/usr/local/lib/vm/"
   chroot "$tree" /usr/sbin/useradd --create-home --uid 1000 --shell /bin/sh user
   echo 'root:100000:1048576' | tee "$tree/etc/subuid" >"$tree/etc/subgid"
   for file in subuid subgid; do printf 'user:2000000:65536\ncontainers:2147483647:2147483648\n' >>"$tree/etc/$file"; done

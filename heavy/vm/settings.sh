@@ -17,8 +17,8 @@ mirror=${BATLEHUB_VM_MIRROR:-http://deb.debian.org/debian}
 # something else of the same files.
 hash() { { echo recipe 1; cd "$here" && cat "$@"; } | sha256sum | cut -c 1-12; }
 
-kernel=$built/kernel-$(hash build.sh settings.sh ubuserns.c)
-root=$built/root-$(hash build.sh settings.sh ubuserns.c unprivileged_userns packages.txt)
-initrd=$built/initrd-$(hash build.sh settings.sh ubuserns.c modules.txt init guest)
+kernel=$built/kernel-$(hash build.sh settings.sh module/ubuserns.c)
+root=$built/root-$(hash build.sh settings.sh module/ubuserns.c module/unprivileged_userns packages.txt)
+initrd=$built/initrd-$(hash build.sh settings.sh module/ubuserns.c modules.txt init guest)
 
 have() { command -v "$1" >/dev/null 2>&1; }
