@@ -100,14 +100,14 @@ func container(c Config, spec sandbox.RunSpec, image string, u urls) corev1.Cont
 // counts against nothing: a pod can't do without, but it can have something
 // else there.
 func mounts(c Config) []corev1.VolumeMount {
-	places := []string{"/dev/shm", "/dev/mqueue"}
-	if c.OwnKernel {
-		// gVisor's kernel has a tmpfs there, unless something is mounted.
-		places = append(places, "/tmp")
-	}
 	list := []corev1.VolumeMount{{Name: volumeName, MountPath: workDir}}
-	for _, place := range places {
+	for _, place := range []string{"/dev/shm", "/dev/mqueue"} {
 		list = append(list, corev1.VolumeMount{Name: volumeName, MountPath: place, ReadOnly: true})
+	}
+	if c.OwnKernel {
+		// gVisor's kernel has a tmpfs there, unless something is mounted. A room's
+		// /tmp leads into the work directory, so it has to be that part of it.
+		list = append(list, corev1.VolumeMount{Name: volumeName, MountPath: "/tmp", SubPath: "tmp"})
 	}
 	return list
 }

@@ -132,6 +132,10 @@ func (s *apiServer) create(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(r.Body).Decode(p); err != nil {
 		s.t.Error(err)
 	}
+	if r.URL.Query().Get("dryRun") != "" {
+		say(w, http.StatusCreated, p)
+		return
+	}
 	s.mu.Lock()
 	if s.pods[p.Name] != nil {
 		s.mu.Unlock()
