@@ -3,7 +3,8 @@
 {{- if typeIs "json.Number" . -}}
 {{- . -}}
 {{- else if kindIs "string" . -}}
-{{- toRawJson . -}}
+{{- /* JSON's strings are TOML's but for one character, which TOML wants escaped. */ -}}
+{{- toRawJson . | replace "\u007f" "\\u007f" -}}
 {{- else if kindIs "float64" . -}}
 {{- if eq (float64 (int64 .)) . }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
 {{- else if kindIs "slice" . -}}

@@ -79,6 +79,22 @@ func TestEveryValueOfTheRuntimeReachesTheWorker(t *testing.T) {
 	}
 }
 
+// Whatever a string of the values holds, it stays one string of the configuration.
+func TestNoStringOfTheValuesGetsOutOfItsQuotes(t *testing.T) {
+	odd := []string{
+		`a "b" \c`, "'''", `"""`, "# no comment", "tab\tnew\nline\r", "\x01\x1b\x7f", "é☃\u2028", "<&>", "$(id)", " ", "true", "12", "1979-05-27",
+		"\"]\n[worker.sandbox]\nruntime = \"none\"",
+	}
+	args, err := json.Marshal(odd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := configOf(t, "kubernetes", `scanners: {own: {enabled: true, image: "a@sha256:`+strings.Repeat("9", 64)+`", type: command, command: own, findings: lines, args: `+strings.ReplaceAll(string(args), "\x7f", `\u007f`)+`}}`)
+	if got := c.Scanners["own"].Args; !reflect.DeepEqual(got, odd) {
+		t.Errorf("the worker has\n%q\nwant\n%q", got, odd)
+	}
+}
+
 // A value of the chart has the default of its key in the configuration, where it
 // has one.
 func TestAnUnsetValueIsTheConfigurationsDefault(t *testing.T) {
