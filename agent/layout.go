@@ -147,12 +147,17 @@ func (r *run) layOut(ctx context.Context, c *clock) bool {
 	return err == nil
 }
 
-// makeTemp makes the directory that /tmp of a room leads to.
+// makeTemp makes the directory that /tmp of a room leads to. It may be there,
+// and somebody else's who lets everybody write: a pod can have it mounted.
 func (r *run) makeTemp() error {
 	if err := r.root.MkdirAll(tempDir, 0o700); err != nil {
 		return fmt.Errorf("making the temporary directory: %w", err)
 	}
-	return r.root.Chmod(tempDir, 0o700)
+	err := r.root.Chmod(tempDir, 0o700)
+	if info, statErr := r.root.Lstat(tempDir); errors.Is(err, fs.ErrPermission) && statErr == nil && info.Mode().Perm()&0o002 != 0 {
+		return nil
+	}
+	return err
 }
 
 func (r *run) entry(ctx context.Context, x *extract.Extractor, i int, laid *wire.Extraction) error {

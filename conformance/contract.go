@@ -166,7 +166,10 @@ func inlineFiles(t *T) {
 		t.Expect(nodes[path].SHA256).To(gomega.Equal(digestOf(content)), "%s", path)
 	}
 	for path := range nodes {
-		t.Expect([]string{"a.txt", "deep", "deep/er", "deep/er/b.bin", "empty", "ünï code", "tmp"}).To(gomega.ContainElement(path), "the work directory holds more than the inputs")
+		if isTemp(nodes[path]) {
+			continue
+		}
+		t.Expect([]string{"a.txt", "deep", "deep/er", "deep/er/b.bin", "empty", "ünï code"}).To(gomega.ContainElement(path), "the work directory holds more than the inputs")
 	}
 }
 
@@ -501,8 +504,14 @@ func cpuLimit(t *T) {
 func emptyBundle(t *T) {
 	r := t.Hostile("tree", ".")
 	for _, n := range r.Nodes {
-		t.Expect(n.Path).To(gomega.Equal("tmp"), "the work directory of an empty bundle holds something")
+		t.Expect(isTemp(n)).To(gomega.BeTrue(), "the work directory of an empty bundle holds %s", n.Path)
 	}
+}
+
+// isTemp says whether something of the work directory is the one for temporary
+// files. A runtime may have empty directories in that.
+func isTemp(n attempt.Node) bool {
+	return n.Path == "tmp" || n.Type == "dir" && strings.HasPrefix(n.Path, "tmp/")
 }
 
 func digestOf(b []byte) string {

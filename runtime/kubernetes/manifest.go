@@ -23,6 +23,7 @@ const (
 	containerName  = "sandbox"
 	terminationLog = "/dev/termination-log"
 	volumeName     = "work"
+	kept           = ".kept"
 )
 
 // UID is the uid and gid that every sandbox sees itself as.
@@ -105,9 +106,9 @@ func mounts(c Config) []corev1.VolumeMount {
 		list = append(list, corev1.VolumeMount{Name: volumeName, MountPath: place, ReadOnly: true})
 	}
 	if c.OwnKernel {
-		// gVisor's kernel has a tmpfs there, unless something is mounted. A room's
-		// /tmp leads into the work directory, so it has to be that part of it.
-		list = append(list, corev1.VolumeMount{Name: volumeName, MountPath: "/tmp", SubPath: "tmp"})
+		// gVisor's kernel puts a tmpfs over a /tmp that is empty. A room's leads
+		// into the work directory; there a node makes it with something in it.
+		list = append(list, corev1.VolumeMount{Name: volumeName, MountPath: "/tmp/" + kept, SubPath: "tmp/" + kept, ReadOnly: true})
 	}
 	return list
 }
