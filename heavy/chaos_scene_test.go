@@ -17,8 +17,8 @@ import (
 	"github.com/batleforc/batlehub-sandbox/heavy/internal/engine"
 	"github.com/batleforc/batlehub-sandbox/heavy/internal/s3server"
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
+	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
 	"github.com/batleforc/batlehub-sandbox/runtime/oci"
-	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/runtime/storage/s3"
 )

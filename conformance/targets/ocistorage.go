@@ -12,7 +12,7 @@ import (
 
 	"github.com/batleforc/batlehub-sandbox/conformance"
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
-	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
+	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
 )
 
 // ociStorage is the storage transport's half of this host: a server with a

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
-	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
+	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
 	"github.com/batleforc/batlehub-sandbox/wire"
 )
 

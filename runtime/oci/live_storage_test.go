@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
+	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/testkit"
-	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/runtime/storage/s3"
 	"github.com/batleforc/batlehub-sandbox/wire"

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
-	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
+	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
 

@@ -41,7 +41,9 @@ func (r *Runtime) remove(ctx context.Context, h *host, name string) error {
 
 // isGone and isGoing tell what somebody else has removed, or just removes: the
 // daemon itself, above all, after the end of a command that asked for it.
-func isGone(err error) bool { return strings.Contains(strings.ToLower(err.Error()), "no such container") }
+func isGone(err error) bool {
+	return strings.Contains(strings.ToLower(err.Error()), "no such container")
+}
 
 func isGoing(err error) bool {
 	return strings.Contains(err.Error(), "is already in progress")

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
+	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
 )
 
 func (d *document) decodeOCI(o *OCI) error {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
+	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
+	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
 )
 
 func containers() Containers {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
+	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
 )
 
 // runTime bounds one question to a program.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/batleforc/batlehub-sandbox/runtime/oci/firewall"
+	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
 	"github.com/batleforc/batlehub-sandbox/worker/build"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 )
