@@ -25,8 +25,9 @@ type install struct {
 	sandboxes string
 }
 
-// newInstall installs the chart with a worker and a scanner built from here.
-func newInstall(t *testing.T) *install {
+// newInstall installs the chart with a worker and a scanner built from here, and
+// with more values.
+func newInstall(t *testing.T, more string) *install {
 	t.Helper()
 	host := routable(t)
 	server := s3server.Start(t, s3server.MinIO, s3server.Options{Host: host.String()})
@@ -53,7 +54,11 @@ func newInstall(t *testing.T) *install {
 	if err := os.WriteFile(file, fmt.Appendf(nil, valuesFormat, worker, i.sandboxes, netip.MustParseAddrPort(server.Address()).Addr(), netip.MustParseAddrPort(server.Address()).Port(), server.Address(), s3server.Bucket, scanner), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	values, err := chart.Values(file)
+	over := filepath.Join(t.TempDir(), "more.yaml")
+	if err := os.WriteFile(over, []byte(more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	values, err := chart.Values(file, over)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +155,7 @@ func (i *install) says(t *testing.T, want string) string {
 // the policies, the quota and the namespace that the chart made; and without its
 // policies it refuses to start.
 func TestTheInstalledChartProvesItsSandboxes(t *testing.T) {
-	i := newInstall(t)
+	i := newInstall(t, "")
 	log := i.says(t, "this build has no job queue yet")
 	t.Log(log)
 	for _, want := range []string{`probing runtime "kubernetes" (namespace ` + i.sandboxes, "sandbox: probe passed"} {
@@ -175,6 +180,21 @@ func TestTheInstalledChartProvesItsSandboxes(t *testing.T) {
 	i.scale(t, 0)
 	if left, err := i.Kubectl(t.Context(), "", "-n", i.sandboxes, "get", "pods", "-o", "name"); err != nil || left != "" {
 		t.Errorf("a worker that was told to end has left %q: %v", left, err)
+	}
+}
+
+// The same with a kernel of its own for each scan.
+func TestTheInstalledChartProvesItsSandboxesUnderGVisor(t *testing.T) {
+	i := newInstall(t, "worker: {sandbox: {kubernetes: {runtime_class: runsc, own_kernel: true}}}")
+	if _, err := i.Kubectl(t.Context(), "", "get", "runtimeclass", "runsc"); err != nil {
+		t.Skip("not run: the cluster has no runtime class runsc")
+	}
+	log := i.says(t, "this build has no job queue yet")
+	t.Log(log)
+	for _, want := range []string{"runtime class runsc", "sandbox: probe passed"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the worker never said %q:\n%s", want, log)
+		}
 	}
 }
 
