@@ -274,6 +274,27 @@ func (g group) remove(ctx context.Context) error {
 	}
 }
 
+// removeEmpty removes the run's cgroups without a look at what is in them, and
+// says whether there were any and all are gone. The kernel keeps those in which
+// something runs, so that nothing does in a run whose cgroups could go.
+func (g group) removeEmpty() bool {
+	if g.run == "" {
+		return false
+	}
+	found := false
+	for _, mount := range g.layout.all {
+		dir := g.dir(mount)
+		for _, dir := range []string{path.Join(dir, container), dir} {
+			err := unix.Rmdir(dir)
+			if err != nil && !errors.Is(err, unix.ENOENT) {
+				return false
+			}
+			found = found || err == nil
+		}
+	}
+	return found
+}
+
 func (g group) rmdir() error {
 	if g.run == "" {
 		return errors.New("a cgroup without a name")
@@ -298,14 +319,6 @@ func (l layout) removeParent(parent string) {
 			_ = unix.Rmdir(path.Join(mount, dir))
 		}
 	}
-}
-
-// exists says whether the run's cgroup is there, in any hierarchy.
-func (g group) exists() bool {
-	return slices.ContainsFunc(g.layout.all, func(mount string) bool {
-		_, err := os.Lstat(g.dir(mount))
-		return err == nil
-	})
 }
 
 // tryChild makes a cgroup with limits and removes it, to see that the

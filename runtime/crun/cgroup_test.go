@@ -5,7 +5,10 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -115,8 +118,9 @@ func TestTheLimitsAreWrittenToTheRunsOwnCgroup(t *testing.T) {
 	}
 }
 
-// Here the kernel answers: a real cgroup with limits is made, read and removed.
-func TestARealCgroupHasTheRunsLimits(t *testing.T) {
+// realGroup is a run's cgroup of this host's.
+func realGroup(t *testing.T, parent string) group {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("not run: it takes root to make cgroups")
 	}
@@ -124,8 +128,22 @@ func TestARealCgroupHasTheRunsLimits(t *testing.T) {
 	if fault != nil {
 		t.Skipf("not run: %v", fault)
 	}
-	g := group{layout: l, parent: "batlehub-test-limits", run: "r"}
-	t.Cleanup(func() { l.removeParent(g.parent) })
+	t.Cleanup(func() { l.removeParent(parent) })
+	return group{layout: l, parent: parent, run: "r"}
+}
+
+// exists says whether the run's cgroup is there, in any hierarchy.
+func exists(g group) bool {
+	return slices.ContainsFunc(g.layout.all, func(mount string) bool {
+		_, err := os.Lstat(g.dir(mount))
+		return err == nil
+	})
+}
+
+// Here the kernel answers: a real cgroup with limits is made, read and removed.
+func TestARealCgroupHasTheRunsLimits(t *testing.T) {
+	g := realGroup(t, "batlehub-test-limits")
+	l := g.layout
 	if err := g.make(limits{memory: 64 << 20, cpu: 25_000, pids: 16}); err != nil {
 		t.Fatal(err)
 	}
@@ -144,11 +162,49 @@ func TestARealCgroupHasTheRunsLimits(t *testing.T) {
 	if err := g.make(limits{memory: 1 << 20, cpu: 1000, pids: 1}); err == nil {
 		t.Error("it is made twice")
 	}
-	if err := g.remove(t.Context()); err != nil || g.exists() {
-		t.Errorf("removing it: %v, still there: %t", err, g.exists())
+	if err := g.remove(t.Context()); err != nil || exists(g) {
+		t.Errorf("removing it: %v, still there: %t", err, exists(g))
 	}
 	if err := g.remove(t.Context()); err != nil {
 		t.Errorf("removing what is gone: %v", err)
+	}
+}
+
+func TestACgroupInWhichSomethingRunsIsNotEmpty(t *testing.T) {
+	g := realGroup(t, "batlehub-test-empty")
+	if g.removeEmpty() {
+		t.Error("what is not there is said to be removed")
+	}
+	least := limits{memory: 64 << 20, cpu: 25_000, pids: 16}
+	if err := g.make(least); err != nil {
+		t.Fatal(err)
+	}
+	mount := g.layout.memory()
+	if g.layout.isV1() {
+		if err := g.join(least); err != nil {
+			t.Fatal(err)
+		}
+	} else if err := os.Mkdir(filepath.Join(g.dir(mount), container), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sleeper := exec.Command("sleep", "600")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	err := set(filepath.Join(g.dir(mount), container, "cgroup.procs"), strconv.Itoa(sleeper.Process.Pid))
+	if err != nil || g.removeEmpty() || !exists(g) || !slices.Equal(processes(g.dir(mount)), []int{sleeper.Process.Pid}) {
+		t.Errorf("%v; removed with a process in it, of which there are %v", err, processes(g.dir(mount)))
+	}
+	if err := sleeper.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = sleeper.Wait()
+	if !g.removeEmpty() || exists(g) {
+		t.Error("not removed once it is empty")
+	}
+	// The cgroup of all runs is nobody's to remove like this.
+	if (group{layout: g.layout, parent: g.parent}).removeEmpty() {
+		t.Error("a cgroup without a name is removed")
 	}
 }
 

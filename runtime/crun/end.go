@@ -26,7 +26,9 @@ func (r *Runtime) end(ctx context.Context, f Flavour, name string) error {
 	g := group{layout: l, parent: r.config.CgroupParent, run: name}
 	root := r.rootDir(f)
 	var verbs error
-	if stateOf(root, name) != nil {
+	// All that a delete would do for a container of runc's in which nothing runs
+	// any more is what is done here.
+	if stateOf(root, name) != nil && (f != Runc || !g.removeEmpty()) {
 		verbs = r.endByName(ctx, f, name, g)
 	}
 	if err := g.remove(ctx); err != nil {
@@ -46,12 +48,8 @@ func (r *Runtime) end(ctx context.Context, f Flavour, name string) error {
 }
 
 // endByName has the program kill and delete the container, and then say that
-// it knows it no more. A container in which nothing runs any more has its
-// state removed and nothing else done for it: that is all a delete would do.
+// it knows it no more.
 func (r *Runtime) endByName(ctx context.Context, f Flavour, name string, g group) error {
-	if f == Runc && g.exists() && !g.populated() {
-		return nil
-	}
 	p, fault := r.finder.find(ctx, r.config.Program)
 	if fault != nil {
 		return fault
