@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/batleforc/batlehub-sandbox/conformance"
@@ -104,18 +105,26 @@ func (b *crunBase) target(broken crunBreakage) *conformance.Target {
 		},
 		Exchange: "/out",
 		Bound: map[string][]string{
-			"/bundle": {"ro", "nosuid", "nodev", "noexec"}, "/out": {"rw", "nosuid", "nodev", "noexec"},
+			"/bundle": b.flags("ro", "nosuid", "nodev", "noexec"), "/out": b.flags("rw", "nosuid", "nodev", "noexec"),
 		},
 		Masked:    []string{"/proc/keys", "/proc/interrupts", "/proc/timer_list"},
 		Orphans:   b.orphans(),
 		Reference: newNone,
 	}
 	if b.onGVisor() {
-		t.Opaque, t.Without, t.Bound = true, gvisorLacks, nil
+		t.Opaque, t.Without = true, gvisorLacks
 	} else {
 		t.Capabilities = append(t.Capabilities, conformance.UserNamespace, conformance.OuterFilter)
 	}
 	return t
+}
+
+// flags are a mount's, without the one that no mount of runsc's has.
+func (b *crunBase) flags(names ...string) []string {
+	if b.onGVisor() {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "nodev" })
+	}
+	return names
 }
 
 // room is what is probed. Its memory wall is low, for the probe runs into it.

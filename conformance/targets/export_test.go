@@ -32,7 +32,10 @@ func TryS3(ctx context.Context, kind, binary string) error {
 func CrunMutants(b *Builder) []conformance.Target {
 	var list []conformance.Target
 	for _, flavour := range crun.Flavours {
-		list = append(list, conformance.Target{Name: string(flavour), Mutants: crunMutants(&crunBase{builder: b, flavour: flavour})})
+		base := &crunBase{builder: b, flavour: flavour}
+		list = append(list, conformance.Target{
+			Name: string(flavour), Mutants: crunMutants(base), Without: base.target(crunBreakage{}).Without,
+		})
 	}
 	return list
 }
