@@ -100,17 +100,18 @@ func (p crunPlace) processes() (n int) {
 // nothingIsLeft waits, bounded, until nothing is.
 func (p crunPlace) nothingIsLeft(t *testing.T) {
 	t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
+	enough := time.After(5 * time.Second)
 	for {
 		n := p.left(t)
 		if slices.Max(slices.Collect(maps.Values(n))) == 0 {
 			return
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-enough:
 			t.Errorf("there is left: %v", n)
 			return
+		case <-time.After(20 * time.Millisecond):
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 
@@ -205,7 +206,8 @@ func (p crunPlace) killOne(t *testing.T, after time.Duration) {
 			t.Fatalf("a worker said %q and then %v", text, err)
 		}
 	}
-	time.Sleep(after)
+	// Any moment will do: it is to come at no particular one.
+	<-time.After(after)
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Error(err)
 	}
