@@ -46,7 +46,7 @@ quoted() {
 }
 
 run() {
-  out='' parameters='' seconds=600 shares=0
+  out='' parameters='' seconds=600 shares=0 readers=''
   mkdir -p "$runs"
   dir=$(mktemp -d "$runs/XXXXXX")
   trap 'end' EXIT
@@ -73,7 +73,9 @@ run() {
   share control "$dir/control" ''
   mkfifo "$dir/stdout" "$dir/stderr"
   cat "$dir/stdout" &
+  readers=$!
   cat "$dir/stderr" >&2 &
+  readers="$readers $!"
   # shellcheck disable=SC2046
   set -- $(cat "$dir/devices")
   # What is written to the disk goes to a file that has no name any more.
@@ -91,6 +93,9 @@ run() {
   status=0
   wait "$!" || status=$?
   rm -f "$dir/pid"
+  # A machine that has not come up may not have opened what is read.
+  # shellcheck disable=SC2086
+  if [ "$status" != 0 ] && [ ! -s "$dir/control/status" ]; then kill $readers 2>/dev/null || true; fi
   wait
   if [ "$status" = 0 ] && [ -s "$dir/control/status" ]; then exit "$(cat "$dir/control/status")"; fi
   tail -n 20 "$dir/console" >&2 || true
@@ -106,7 +111,11 @@ share() {
 }
 
 end() {
-  if [ -s "$dir/pid" ]; then kill "$(cat "$dir/pid")" 2>/dev/null || true; wait; fi
+  if [ -s "$dir/pid" ]; then
+    # shellcheck disable=SC2086
+    kill "$(cat "$dir/pid")" $readers 2>/dev/null || true
+    wait
+  fi
   rm -rf "$dir"
 }
 
