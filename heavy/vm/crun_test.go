@@ -13,6 +13,7 @@ import (
 // and runc, and runsc where it is built.
 func crunTests(t *testing.T, pattern string, options ...string) (output string, runsc bool) {
 	t.Helper()
+	long(t)
 	options = slices.Concat(options,
 		share("/in/tests", testBinary(t, "github.com/batleforc/batlehub-sandbox/runtime/crun")),
 		share("/in/bin", bin(t)), share("/src", filepath.Join(root(t), "runtime/crun")))

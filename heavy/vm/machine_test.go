@@ -25,13 +25,19 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// boot runs a command in a new machine, with the options of scripts/vm.sh, and
-// returns what it printed to stdout. It has to end well.
-func boot(t *testing.T, options []string, command ...string) string {
+// long skips a test where only short ones are wanted, before anything is built
+// for it.
+func long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("not run: -short")
 	}
+}
+
+// boot runs a command in a new machine, with the options of scripts/vm.sh, and
+// returns what it printed to stdout. It has to end well.
+func boot(t *testing.T, options []string, command ...string) string {
+	t.Helper()
 	args := append([]string{filepath.Join(root(t), "scripts/vm.sh"), "run", "--seconds", "1800"}, options...)
 	cmd := exec.CommandContext(t.Context(), "sh", append(append(args, "--"), command...)...)
 	// It is told to end, so that it ends its machine.

@@ -39,6 +39,7 @@ var restrictions = []restricted{
 }
 
 func TestTheDoctorKnowsEveryHostThatRestrictsUserNamespaces(t *testing.T) {
+	long(t)
 	out := t.TempDir()
 	boot(t, slices.Concat(share("/in/bin", bin(t)), share("/in/test", filepath.Join(root(t), "heavy/vm/testdata")), []string{"--out", out}),
 		"sh", "/in/test/restricted.sh", "/in/bin")
