@@ -13,8 +13,8 @@
 #   --ramdisk              stays in the kernel's first file system
 #   --seconds N            ends the machine after that long (default 600); the status is 124 then
 #
-# The machine is emulated: QEMU without KVM, so it needs no right on this host and
-# is ten to twenty times slower. VM_MEMORY (MiB, default 3072) and VM_CPUS
+# The machine is emulated: QEMU without KVM, so it needs no right on this host (but
+# root to be built) and is ten to twenty times slower. VM_MEMORY (MiB, default 3072) and VM_CPUS
 # (default 2) say how large it is. What happens on its disk is forgotten.
 set -eu
 
@@ -30,6 +30,7 @@ fail() {
 
 build() {
   [ "$(uname -m)" = x86_64 ] || fail "not run: the machine is an amd64 one, and its module is built with this host's compiler"
+  [ -d "$root" ] || [ "$(id -u)" = 0 ] || fail "not run: building the machine's root file system takes root"
   for program in qemu-system-x86_64 mmdebstrap mkfs.ext4 depmod bsdtar dpkg-deb make gcc; do
     have "$program" || [ -x "/usr/sbin/$program" ] || [ -x "/sbin/$program" ] || fail "not run: there is no $program here (scripts/setup.sh vm)"
   done
