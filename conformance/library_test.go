@@ -219,7 +219,7 @@ func TestAMutantThatIsDeadDoesNotCountAsKilled(t *testing.T) {
 		return sandboxtest.Exited(0, []byte("no hello")), nil
 	})
 	target.Mutants = []conformance.Mutant{{Name: "dead", Killer: "W01", Make: func(context.Context) (*conformance.Target, error) { return target, nil }}}
-	session, err := conformance.Open(t.Context(), target, options(t))
+	session, err := conformance.Open(t.Context(), target, options(t, "W01"))
 	if err != nil {
 		t.Fatal(err)
 	}

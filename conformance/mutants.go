@@ -11,11 +11,15 @@ import (
 // RunMutants makes every mutant of the target and checks the one spec that
 // must kill it. A mutant is killed when that spec fails, and only if the
 // mutant still brings answers back at all: a runtime that is broken altogether
-// proves nothing about the spec.
+// proves nothing about the spec. With a focus only the mutants of its specs are
+// made.
 func (s *Session) RunMutants(ctx context.Context, log func(report.Mutant)) {
 	for _, m := range s.target.Mutants {
 		if ctx.Err() != nil {
 			return
+		}
+		if spec, known := ByID(m.Killer); known && s.options.Focus != nil && !s.options.Focus(spec) {
+			continue
 		}
 		started := time.Now()
 		killed, reason := s.kill(ctx, m)

@@ -2,6 +2,7 @@ package targets
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -194,16 +195,17 @@ func ociStorageMutants(b *ociBase) []conformance.Mutant {
 	}
 }
 
-// oneNetwork puts all runs of a session on one network.
+// oneNetwork puts all runs of a session on one network, and the host's firewall
+// away: where the kernel shows it what passes a bridge, it would hold by itself.
 func (b *ociBase) oneNetwork() *conformance.Target {
-	t := b.target(breakage{})
+	t := b.target(breakage{agent: noGate})
 	name := func(s conformance.Setup) string { return "conformance-shared-" + s.Token }
 	t.New = func(ctx context.Context, s conformance.Setup) (sandbox.Runtime, error) {
-		if err := b.shareNetwork(ctx, name(s)); err != nil {
+		if err := errors.Join(b.storage.open(ctx), b.shareNetwork(ctx, name(s))); err != nil {
 			return nil, err
 		}
 		// The runtime's own networks have no room in that one's.
-		how := breakage{edits: []argvEdit{{[]string{"--network", "*"}, []string{"--network", name(s)}}}}
+		how := breakage{edits: []argvEdit{{[]string{"--network", "*"}, []string{"--network", name(s)}}}, agent: noGate}
 		c := b.config(s)
 		var err error
 		if c.Image, err = b.image(ctx, s, how); err != nil {
@@ -217,7 +219,7 @@ func (b *ociBase) oneNetwork() *conformance.Target {
 	}
 	t.Release = func(ctx context.Context, s conformance.Setup) error {
 		_, err := b.engine(ctx, "network", "rm", name(s))
-		return err
+		return errors.Join(err, b.storage.shut(ctx))
 	}
 	return t
 }

@@ -58,7 +58,7 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	set.StringVar(&f.adapter, "adapter", "", "an executable that speaks the port's verbs, to check instead")
 	set.BoolVar(&f.noWalls, "expect-no-walls", false, "the negative control: exactly the wall specs must fail")
 	set.BoolVar(&f.mutants, "mutants", true, "also make every mutant of the runtime and see it killed")
-	set.StringVar(&f.focus, "focus", "", "check only these: a regular expression over ids, such as 'W|C0[1-9]'")
+	set.StringVar(&f.focus, "focus", "", "check only these, and the mutants that they must kill: a regular expression over ids, such as 'W|C0[1-9]'")
 	set.StringVar(&f.out, "out", "out/conformance", "the directory for reports; each target has its own below")
 	set.StringVar(&f.agent, "agent", "", "the agent, instead of building it")
 	set.StringVar(&f.hostile, "hostile", "", "the hostile program, instead of building it")
