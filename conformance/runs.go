@@ -66,9 +66,13 @@ func (t *T) RunCtx(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOutput
 // Exited runs spec, which must come to an answer with an exit status.
 func (t *T) Exited(spec sandbox.RunSpec) sandbox.RunOutput {
 	out, err := t.Run(spec)
+	t.exited(spec, out, err)
+	return out
+}
+
+func (t *T) exited(spec sandbox.RunSpec, out sandbox.RunOutput, err error) {
 	t.Expect(err).NotTo(gomega.HaveOccurred(), "the run %v", spec.Argv)
 	t.Expect(out.Status).NotTo(gomega.BeNil(), "the scanner has no exit status: it ended as %s %s, with %q on stderr", out.Result.Ending, out.Result.Signal, clip(out.StderrTail, 300))
-	return out
 }
 
 // Hostile makes one attempt and returns what came of it, as the attacker saw.
@@ -78,7 +82,11 @@ func (t *T) Hostile(verb string, args ...string) attempt.Report {
 
 // HostileRun is Hostile with a spec of the caller's.
 func (t *T) HostileRun(spec sandbox.RunSpec) attempt.Report {
-	out := t.Exited(spec)
+	return t.attempted(t.Exited(spec))
+}
+
+// attempted is what the attacker has printed.
+func (t *T) attempted(out sandbox.RunOutput) attempt.Report {
 	r, err := attempt.Parse(out.Stdout)
 	t.Expect(err).NotTo(gomega.HaveOccurred(), "status %d, stderr %q", *out.Status, clip(out.StderrTail, 500))
 	return r

@@ -219,7 +219,12 @@ func processWall(t *T) {
 	// A runtime may bound all processes of the sandbox at 256 instead.
 	spec := t.HostileSpec("fork-bomb", "400")
 	spec.Limits.Processes = 64
-	r := t.HostileRun(spec)
+	out, err := t.Run(spec)
+	if t.s.target.Opaque && sandbox.KindOf(err) == sandbox.Crashed && strings.Contains(err.Error(), "limit of 64 processes was met") {
+		return // a kernel of the sandbox's own needs threads too, and may end where there are no more
+	}
+	t.exited(spec, out, err)
+	r := t.attempted(out)
 	t.Expect(r.Achieved).To(gomega.BeFalse(), "%s with a limit of 64", r.Detail)
 }
 

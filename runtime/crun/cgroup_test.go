@@ -170,6 +170,33 @@ func TestARealCgroupHasTheRunsLimits(t *testing.T) {
 	}
 }
 
+func TestALimitOfProcessesThatWasMetIsReadFromTheEvents(t *testing.T) {
+	for what, c := range map[string]struct {
+		file, events string
+		want         bool
+	}{
+		"met, of the run":         {"p/r/pids.events", "max 3\n", true},
+		"met, of the container":   {"p/r/c/pids.events", "max 1\n", true},
+		"not met":                 {"p/r/pids.events", "max 0\n", false},
+		"another count":           {"p/r/pids.events", "maximum 3\n", false},
+		"what is no count":        {"p/r/pids.events", "max many\n", false},
+		"another run's":           {"p/s/pids.events", "max 3\n", false},
+		"nothing that could tell": {"p/r/memory.events", "max 3\n", false},
+	} {
+		for _, v1 := range []bool{false, true} {
+			root := t.TempDir()
+			l := layout{v2: root, all: []string{root}}
+			if v1 {
+				l = layout{v1: map[string]string{"pids": root}, all: []string{root}}
+			}
+			put(t, filepath.Join(root, c.file), c.events)
+			if got := (group{layout: l, parent: "p", run: "r"}).fullOfProcesses(); got != c.want {
+				t.Errorf("%s: %t, want %t (v1: %t)", what, got, c.want, v1)
+			}
+		}
+	}
+}
+
 func TestACgroupInWhichSomethingRunsIsNotEmpty(t *testing.T) {
 	g := realGroup(t, "batlehub-test-empty")
 	if g.removeEmpty() {

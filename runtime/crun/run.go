@@ -110,7 +110,12 @@ func (r *Runtime) carry(
 	case err != nil:
 		return ran{}, &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "starting " + e.path, Err: err}
 	case exit.Status != 0:
-		return ran{}, e.broken(dir, exit, killed, known)
+		fault := e.broken(dir, exit, killed, known)
+		if g.fullOfProcesses() {
+			// gVisor's kernel needs threads of its own, and ends where it gets none.
+			fault.Detail += fmt.Sprintf("; its limit of %d processes was met", Container{Limits: m.Limits}.pids())
+		}
+		return ran{}, fault
 	}
 	answer, fault := collect(dir, exit, killed)
 	if fault == nil && e.own != nil && answer.result.Signal == "SIGSYS" {
