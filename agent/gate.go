@@ -63,9 +63,6 @@ func (g *gateCheck) wait() error {
 func (g *gateCheck) stop() { g.cancel() }
 
 func canariesOf(m *wire.Manifest) ([]netip.AddrPort, error) {
-	if m.Network {
-		return nil, nil
-	}
 	list := make([]netip.AddrPort, 0, len(m.Canaries))
 	for _, c := range m.Canaries {
 		canary, err := wire.ParseCanary(c)

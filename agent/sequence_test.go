@@ -338,9 +338,13 @@ func TestWithAnOpenNetworkTheScannerIsNotStarted(t *testing.T) {
 	if slices.Contains(b.leftOver(), "grown") {
 		t.Error("the scanner was started")
 	}
-	// With network the canaries are not asked.
-	b = newBed(t, "exit", "0")
+	// A run with network that is kept from something has canaries as well.
+	b = newBed(t, "grow", "1")
 	b.m.Canaries, b.m.Network = []string{l.Addr().String()}, true
+	b.opts.GateBound = 400 * time.Millisecond
+	b.failedWith(wire.StageGate, wire.CodeNetworkOpen)
+	b = newBed(t, "exit", "0")
+	b.m.Canaries, b.m.Network = []string{}, true
 	b.exited(0)
 }
 

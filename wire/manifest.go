@@ -34,8 +34,9 @@ type Manifest struct {
 	FetchMS int64 `json:"fetch_ms,omitempty"`
 	// Network says whether the run may reach anything.
 	Network bool `json:"network"`
-	// Canaries are addresses ("ip:port") that must not answer when Network is
-	// off. The agent tries them before it starts the scanner.
+	// Canaries are addresses ("ip:port") that must not answer. The agent tries
+	// them before it starts the scanner. A run with Network has those that it
+	// is kept from all the same, if any.
 	Canaries []string `json:"canaries"`
 	// Probe makes the run a probe: the walls are asserted in the scanner's place.
 	Probe *ProbeRequest `json:"probe,omitempty"`

@@ -64,7 +64,7 @@ func failure(f *wire.Failure) *sandbox.Error {
 		e.Hint = "the work directory is full: free space where run directories are made or, where it is a tmpfs, raise max_extracted_mb"
 	case f.Code == wire.CodeNetworkOpen:
 		e.Code = sandbox.CodeNetworkOpen
-		e.Hint = "the run was to have no network; the scanner was not started"
+		e.Hint = "the run was to be kept from that address; the scanner was not started"
 	case f.Stage == wire.StageLaunch && (f.Code == wire.CodeNotFound || f.Code == wire.CodeNotExecutable):
 		e.Code = sandbox.CodeCommandMissing
 		e.Hint = "the scanner's command has to be an executable file of the room"

@@ -38,6 +38,11 @@ type Destination struct {
 	Port uint16
 }
 
+// Reaches says whether a destination lets an address through.
+func (d Destination) Reaches(address netip.AddrPort) bool {
+	return d.Prefix.Contains(address.Addr()) && (d.Port == 0 || d.Port == address.Port())
+}
+
 // ParseDestination reads "IP", "IP:PORT", "IP/BITS" or "IP/BITS:PORT".
 func ParseDestination(text string) (Destination, error) {
 	address, port, hasPort := strings.Cut(text, ":")
@@ -122,6 +127,11 @@ func (z Zone) check(all []Zone) error {
 				return fmt.Errorf("%s is an address of the pool %s, which nobody may reach", e, other.Pool)
 			}
 		}
+		for _, d := range z.Egress {
+			if other.Pool.Contains(d.Prefix.Addr()) && d.Prefix.Bits() >= other.Pool.Bits() {
+				return fmt.Errorf("%s is in the pool %s, which nobody may reach", d, other.Pool)
+			}
+		}
 	}
 	if overlapping > 1 { // it overlaps itself
 		return fmt.Errorf("the pool %s overlaps another one", z.Pool)
@@ -161,7 +171,12 @@ func (z Zone) accepts() (hosts, networks []string) {
 		}
 	}
 	if len(networks) > 0 {
-		networks = append([]string{fmt.Sprintf("ip saddr %s ip daddr 169.254.0.0/16 drop", z.Pool)}, sorted(networks)...)
+		// What this host translates to another address was named by one of its
+		// own, as published ports are, or by what it serves metadata at.
+		networks = append([]string{
+			fmt.Sprintf("ip saddr %s ct status dnat drop", z.Pool),
+			fmt.Sprintf("ip saddr %s ip daddr 169.254.0.0/16 drop", z.Pool),
+		}, sorted(networks)...)
 	}
 	return sorted(hosts), networks
 }

@@ -42,8 +42,9 @@ type Instance struct {
 	Own bool
 	// Hosts are names that the container can resolve, as "name:ip".
 	Hosts []string
-	// Resolve says whether there may be a resolver besides Hosts.
-	Resolve bool
+	// Resolvers are the ones to ask on a network of the run's own; without any
+	// names are not resolved there.
+	Resolvers []string
 	// Deadline is when the run is over at the latest. A podman container ends
 	// by itself Lifetime after its start, should nobody end it before.
 	Deadline time.Time
@@ -100,22 +101,22 @@ func network(c Config, in Instance) []string {
 	for _, h := range in.Hosts {
 		argv = append(argv, "--add-host", h)
 	}
-	if in.Network == noNetwork && c.Engine == Podman {
+	if (in.Network == noNetwork || in.Own && len(in.Hosts) == 0) && c.Engine == Podman {
 		// Or it gets a copy of this host's own.
 		argv = append(argv, "--no-hosts")
 	}
 	if !in.Own {
 		return argv
 	}
-	if !in.Resolve {
-		// Where the storage can be reached and nothing else, names would be a
-		// way out. Docker's own resolver can't be switched off, but it can be
-		// made to ask nobody.
-		nobody := "none"
-		if c.Engine == Docker {
-			nobody = "127.0.0.1"
-		}
-		argv = append(argv, "--dns", nobody)
+	// Where the storage can be reached and nothing else, names would be a way
+	// out, and docker's own resolver would ask a host's loopback one in this
+	// host's name. It can't be switched off, but made to ask nobody.
+	resolvers := in.Resolvers
+	if len(resolvers) == 0 {
+		resolvers = []string{map[string]string{Podman: "none", Docker: "127.0.0.1"}[c.Engine]}
+	}
+	for _, address := range resolvers {
+		argv = append(argv, "--dns", address)
 	}
 	// The pools that the firewall knows are ones of IPv4.
 	return append(argv, "--sysctl", "net.ipv6.conf.all.disable_ipv6=1")

@@ -42,7 +42,7 @@ func argvInstance(transport string, network bool) Instance {
 		in.Network, in.Own, in.Hosts = "batlehub-sbx-j7-gitleaks-2", true, []string{"s3.example:10.1.2.3"}
 	}
 	if network {
-		in.Network, in.Own, in.Hosts, in.Resolve = "", false, nil, true
+		in.Network, in.Own, in.Hosts = "", false, nil
 	}
 	return in
 }
@@ -87,6 +87,7 @@ func TestARunWithNetworkInAPoolHasItsOwnNetworkAndAResolver(t *testing.T) {
 		spec, in := argvSpec(), argvInstance(Storage, true)
 		spec.Network = true
 		in.Network, in.Own, in.Hosts = "batlehub-sbx-j7-gitleaks-2", true, []string{"s3.example:10.1.2.3"}
+		in.Resolvers = []string{"192.0.2.53"}
 		golden(t, engine+"-storage-egress", lines(Argv(argvConfig(engine, Storage), spec, in)))
 	}
 }

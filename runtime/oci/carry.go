@@ -114,13 +114,13 @@ func (r *Runtime) end(ctx context.Context, j *job, done <-chan struct{}) {
 	defer again.Stop()
 	for killed := false; ; {
 		if !killed {
-			killed = r.must(ctx, j.host, "kill", "--signal", "KILL", j.name()) == nil
+			killed = r.kill(ctx, j)
 		}
 		select {
 		case <-done:
 			return
 		case <-patience.C:
-			_ = r.remove(ctx, j.host, j.name())
+			_, _ = r.removeOwn(ctx, j)
 			select {
 			case <-done:
 			case <-time.After(grace):

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,6 +65,10 @@ type Config struct {
 	// firewall (see package firewall) holds to the storage and to what it is told to
 	// let through; the zero value means that they join Network.
 	EgressPool netip.Prefix
+	// EgressAllow is what the firewall lets runs out of EgressPool reach. A
+	// run is kept from the canaries that are not in it, and names are asked
+	// of its addresses with port 53, and of nobody else.
+	EgressAllow []firewall.Destination
 	// StoragePool is cut into the networks of runs that may reach the storage
 	// alone; the zero value means DefaultStoragePool. The firewall of the
 	// host (see package firewall) has to know it.
@@ -131,6 +136,8 @@ func (c Config) check() ([]endpoint, error) {
 		return nil, errNoHop
 	case strings.Contains(c.RunDir, ":"):
 		return nil, fmt.Errorf("the run directory %q has a colon, which no engine can bind", c.RunDir)
+	case invisible(c.ExtraArgs) != "":
+		return nil, fmt.Errorf("extra_args has %s, which takes away what no probe can see; leave it out", invisible(c.ExtraArgs))
 	case strings.HasPrefix(c.Network, "-"):
 		return nil, fmt.Errorf("network %q is not a network's name", c.Network)
 	}
@@ -153,6 +160,23 @@ func (c Config) check() ([]endpoint, error) {
 		}
 	}
 	return parseEndpoints(c.StorageEndpoints)
+}
+
+// unseen are flags by which extra_args could undo what a run relies on and no
+// probe looks at from inside: its limits of processes and CPU, and how it is
+// found again and removed.
+var unseen = []string{
+	"--pids-limit", "--cpus", "--cpu-period", "--cpu-quota", "--cpuset-cpus", "--rm", "--name", "--label", "-l", "--label-file", "--detach", "-d", "--replace", "--timeout",
+}
+
+// invisible is the first of those in args, or empty.
+func invisible(args []string) string {
+	for _, a := range args {
+		if flag, _, _ := strings.Cut(a, "="); slices.Contains(unseen, flag) {
+			return flag
+		}
+	}
+	return ""
 }
 
 func (c Config) checkEgress() error {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -167,12 +168,55 @@ func TestARunWithNetworkInAPoolReachesWhatItIsAllowed(t *testing.T) {
 			t.Fatal(err)
 		}
 		install(t, firewall.Zone{Pool: pool, Egress: []firewall.Destination{one, {Prefix: around, Port: denied.Port()}}})
-		r := l.with(func(c *Config) { c.EgressPool = pool })
-		spec := l.spec("reach", allowed.String(), denied.String())
+		r := l.with(func(c *Config) {
+			c.EgressPool, c.EgressAllow, c.Canaries = pool, []firewall.Destination{one}, []netip.AddrPort{allowed, denied}
+		})
+		spec := l.spec("reach", allowed.String(), denied.String(), "example.com")
 		spec.Network = true
 		out, err := r.Run(t.Context(), spec)
-		if want := allowed.String() + " true\n" + denied.String() + " false\n"; err != nil || string(out.Stdout) != want {
+		if want := allowed.String() + " true\n" + denied.String() + " false\nexample.com false\n"; err != nil || string(out.Stdout) != want {
 			t.Errorf("got %q, %v, want %q", out.Stdout, err, want)
+		}
+	})
+}
+
+func TestWithoutTheFirewallARunWithNetworkInAPoolIsRefused(t *testing.T) {
+	eachEngine(t, func(t *testing.T, l *live) {
+		pool := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 217, byte(rand.UintN(256)), 0}), 24)
+		r := l.with(func(c *Config) { c.EgressPool, c.Canaries = pool, listener(t) })
+		spec := l.spec("reach", "192.0.2.1:9")
+		spec.Network = true
+		if out, err := r.Run(t.Context(), spec); sandbox.CodeOf(err) != sandbox.CodeNetworkOpen {
+			t.Errorf("got %+v, %v", out, err)
+		}
+	})
+}
+
+// Two workers that have given their jobs the same id have containers of one
+// name: who comes second has no answer, and the first one's run goes on.
+func TestAnotherWorkersRunOfTheSameNameIsLeftAlone(t *testing.T) {
+	eachEngine(t, func(t *testing.T, l *live) {
+		first, second := l.with(), l.with()
+		spec := l.spec("sleep")
+		spec.Timeout = 6 * time.Second
+		other := spec
+		other.Label.Worker += "-other"
+		host, fault := first.engine.find(t.Context())
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		var err error
+		var run sync.WaitGroup
+		run.Go(func() { _, err = first.Run(t.Context(), spec) })
+		if !testkit.Eventually(20*time.Second, func() bool { return first.running(&job{spec: spec, host: host}) }) {
+			t.Error("the first run's container does not run")
+		}
+		if _, err := second.Run(t.Context(), other); err == nil || !strings.Contains(err.Error(), "another worker") {
+			t.Errorf("the second: %v", err)
+		}
+		run.Wait()
+		if sandbox.KindOf(err) != sandbox.RunTimeout {
+			t.Errorf("the first was to run until its time was up: %v", err)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ func subnet(pool netip.Prefix, n uint32) netip.Prefix {
 func (r *Runtime) join(ctx context.Context, j *job, in *Instance) *sandbox.Error {
 	switch {
 	case j.spec.Network && !r.config.EgressPool.IsValid():
-		in.Network, in.Resolve = r.config.Network, true
+		in.Network = r.config.Network
 		return nil
 	case !j.spec.Network && r.config.Transport == Mount:
 		in.Network = noNetwork
@@ -47,14 +48,43 @@ func (r *Runtime) join(ctx context.Context, j *job, in *Instance) *sandbox.Error
 	}
 	pool := r.config.StoragePool
 	if j.spec.Network {
-		pool, in.Resolve = r.config.EgressPool, true
+		pool = r.config.EgressPool
 	}
 	hosts, err := r.resolve(ctx)
 	if err != nil {
 		return &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "resolving the storage endpoint", Err: err}
 	}
 	in.Network, in.Own, in.Hosts = j.name(), true, hosts
+	if j.spec.Network {
+		in.Resolvers = resolvers(r.config.EgressAllow)
+	}
 	return r.makeNetwork(ctx, j, pool, in.Deadline)
+}
+
+// kept are the canaries that a run with network must not reach either.
+func (r *Runtime) kept() []string {
+	list := []string{}
+	for _, canary := range r.config.Canaries {
+		reached := slices.ContainsFunc(r.config.EgressAllow, func(d firewall.Destination) bool { return d.Reaches(canary) })
+		for _, e := range r.endpoints {
+			reached = reached || e.host == canary.Addr().String() && e.port == canary.Port()
+		}
+		if !reached {
+			list = append(list, canary.String())
+		}
+	}
+	return list
+}
+
+// resolvers are the addresses with port 53.
+func resolvers(allowed []firewall.Destination) []string {
+	var list []string
+	for _, d := range allowed {
+		if d.Port == 53 && d.Prefix.IsSingleIP() {
+			list = append(list, d.Prefix.Addr().String())
+		}
+	}
+	return list
 }
 
 // makeNetwork makes a run's own network, in a subnet of the pool that is free. The calls
@@ -80,7 +110,7 @@ func (r *Runtime) makeNetwork(ctx context.Context, j *job, pool netip.Prefix, de
 		}
 	}
 	fault := r.networkFault(ctx, j, err)
-	if left := r.removeNetwork(ctx, j.host, j.name()); left != nil {
+	if left := r.removeOwnNetwork(ctx, j); left != nil {
 		fault.Err = errors.Join(fault.Err, left)
 	}
 	return fault
@@ -123,7 +153,17 @@ func (r *Runtime) leave(ctx context.Context, j *job, in Instance) error {
 	if !in.Own {
 		return nil
 	}
-	return r.removeNetwork(ctx, j.host, j.name())
+	return r.removeOwnNetwork(ctx, j)
+}
+
+// removeOwnNetwork removes the run's network, if it is there and not one of the
+// same name that another worker made.
+func (r *Runtime) removeOwnNetwork(ctx context.Context, j *job) error {
+	found, err := r.own(context.WithoutCancel(ctx), j, r.listNetworks)
+	for _, l := range found {
+		err = errors.Join(err, r.removeNetwork(ctx, j.host, l.id))
+	}
+	return err
 }
 
 // removeNetwork removes a network by its name or id, under a context of its

@@ -2,7 +2,11 @@ package oci
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
 )
 
 func TestSubnetsAreCutFromThePoolAndDoNotOverlap(t *testing.T) {
@@ -20,5 +24,38 @@ func TestSubnetsAreCutFromThePoolAndDoNotOverlap(t *testing.T) {
 	}
 	if got := subnet(netip.MustParsePrefix("10.0.0.0/29"), 1<<31); got.String() != "10.0.0.0/29" {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestARunWithNetworkIsKeptFromEveryCanaryThatIsNotAllowed(t *testing.T) {
+	allowed, err := firewall.ParseDestination("192.0.2.0/24:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Runtime{
+		config: Config{
+			Canaries: []netip.AddrPort{
+				netip.MustParseAddrPort("192.0.2.7:443"), netip.MustParseAddrPort("192.0.2.7:80"),
+				netip.MustParseAddrPort("1.1.1.1:53"), netip.MustParseAddrPort("198.51.100.9:9000"),
+			},
+			EgressAllow: []firewall.Destination{allowed},
+		},
+		endpoints: []endpoint{{host: "198.51.100.9", port: 9000}},
+	}
+	if got := r.kept(); !slices.Equal(got, []string{"192.0.2.7:80", "1.1.1.1:53"}) {
+		t.Errorf("kept from %v", got)
+	}
+}
+
+func TestFlagsThatNoProbeCouldSeeAreRefused(t *testing.T) {
+	for _, args := range [][]string{{"--pids-limit", "-1"}, {"--runtime=runsc", "--cpus=0"}, {"--rm=false"}, {"--name", "x"}} {
+		if _, err := New(Config{ExtraArgs: args}); err == nil || !strings.Contains(err.Error(), "extra_args has --") {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	if r, err := New(Config{ExtraArgs: []string{"--runtime=runsc", "--privileged"}}); err != nil {
+		t.Error(err)
+	} else if err := r.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -52,7 +52,11 @@ func (*Runtime) Name() string { return Name }
 
 // Run implements sandbox.Runtime.
 func (r *Runtime) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOutput, error) {
-	ran, fault := r.run(ctx, spec, bundle.Manifest(spec, r.config.Canaries))
+	m := bundle.Manifest(spec, r.config.Canaries)
+	if spec.Network && r.config.EgressPool.IsValid() {
+		m.Canaries = r.kept()
+	}
+	ran, fault := r.run(ctx, spec, m)
 	if fault != nil {
 		return sandbox.RunOutput{}, fail.Named(fault, Name, spec.Label)
 	}

@@ -61,7 +61,7 @@ var refusals = []refusal{
 
 	{[]string{"unknown flag"}, sandbox.Refused, sandbox.CodeEngineOld, "install a newer engine, or look at [worker.sandbox.oci] extra_args"},
 	{[]string{"unknown shorthand flag"}, sandbox.Refused, sandbox.CodeEngineOld, "look at [worker.sandbox.oci] extra_args"},
-	{[]string{"is already in use"}, sandbox.Crashed, sandbox.CodeInternal, "a container of that name is left of another worker; its sweep removes it"},
+	{[]string{"is already in use"}, sandbox.Crashed, sandbox.CodeInternal, "another worker on this engine has a job of the same id, or left its container: give jobs ids of their own; its sweep removes what is left"},
 	{[]string{"network not found"}, sandbox.Refused, sandbox.CodeConfig, noNetworkHint},
 	{[]string{"unable to find network"}, sandbox.Refused, sandbox.CodeConfig, noNetworkHint},
 	{[]string{"network", "not found"}, sandbox.Refused, sandbox.CodeConfig, noNetworkHint},
@@ -145,12 +145,28 @@ func (r *Runtime) agentFailed(p parcel, e *sandbox.Error, status int) {
 		e.Hint = fmt.Sprintf("the engine has to see %s where this worker does, and let the sandbox read it (another host or mount "+
 			"namespace? SELinux?)", r.config.RunDir)
 	case status == noManifest:
-		e.Hint = "the sandbox has to reach the storage: run sandboxctl network, and look at storage_pool and the endpoint's address"
+		e.Hint = toStorage
+	case status == noStore && r.config.Transport == Storage:
+		e.Code = sandbox.CodeStorage
+		e.Hint = "the result could not be stored; look at the storage and at the way to it, and repeat the run; " + docs
 	}
 }
 
-// noManifest is the agent's status when its manifest can't be had.
-const noManifest = 65
+const toStorage = "the sandbox has to reach the storage: run sandboxctl network, and look at storage_pool and the endpoint's address"
+
+// answers says whether the engine still does.
+func (r *Runtime) answers(ctx context.Context) bool {
+	r.engine.forget()
+	_, fault := r.engine.find(ctx)
+	return fault == nil
+}
+
+// The agent's statuses when its manifest can't be had, and when its result
+// can't be stored.
+const (
+	noManifest = 65
+	noStore    = 66
+)
 
 // killed completes e for a container whose first process, the agent, a signal
 // has ended, and not on this runtime's behalf.
@@ -167,6 +183,11 @@ func (r *Runtime) killed(ctx context.Context, j *job, e *sandbox.Error, signal s
 		e.Hint = "raise memory_limit_mb if this scanner needs more"
 	case known:
 		e.Detail += ": somebody killed it, and not for want of memory"
+	case r.config.Engine == Docker && !r.answers(ctx):
+		// A daemon that is shut down ends its containers first.
+		e.Code = sandbox.CodeNoEngine
+		e.Detail = "the docker daemon was shut down during the run"
+		e.Hint = "the run can be repeated once it is back"
 	default:
 		e.Detail += ": the kernel killed it for want of memory, or somebody did"
 		e.Hint = "raise memory_limit_mb if this scanner needs more, or look who ends containers on this host; " + docs

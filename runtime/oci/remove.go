@@ -2,8 +2,9 @@ package oci
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,12 +84,9 @@ func (r *Runtime) vanish(ctx context.Context, j *job) error {
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
 	for {
-		found, err := r.find(ctx, j)
+		found, err := r.removeOwn(ctx, j)
 		if err == nil && !found {
 			return nil
-		}
-		if err == nil {
-			err = r.remove(ctx, j.host, j.name())
 		}
 		select {
 		case <-ctx.Done():
@@ -98,22 +96,39 @@ func (r *Runtime) vanish(ctx context.Context, j *job) error {
 	}
 }
 
-// find says whether a run's container exists, running or not. The filter is a
-// regular expression over a name that docker begins with a slash.
-func (r *Runtime) find(ctx context.Context, j *job) (bool, error) {
-	return r.listed(ctx, j, "ps", "-a")
+// removeOwn removes the run's container, and says whether there was one.
+func (r *Runtime) removeOwn(ctx context.Context, j *job) (found bool, err error) {
+	containers, err := r.own(ctx, j, r.listContainers)
+	for _, c := range containers {
+		err = errors.Join(err, r.remove(ctx, j.host, c.id))
+	}
+	return len(containers) > 0, err
+}
+
+// kill kills the run's container, and says whether there was one to kill.
+func (r *Runtime) kill(ctx context.Context, j *job) bool {
+	containers, err := r.own(ctx, j, r.listRunning)
+	killed := err == nil && len(containers) > 0
+	for _, c := range containers {
+		killed = r.must(ctx, j.host, "kill", "--signal", "KILL", c.id) == nil && killed
+	}
+	return killed
 }
 
 // running says whether a run's container runs.
 func (r *Runtime) running(j *job) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
-	found, err := r.listed(ctx, j, "ps")
-	return err == nil && found
+	found, err := r.own(ctx, j, r.listRunning)
+	return err == nil && len(found) > 0
 }
 
-func (r *Runtime) listed(ctx context.Context, j *job, args ...string) (bool, error) {
-	args = append(args, "-q", "--filter", "name=^/?"+regexp.QuoteMeta(j.name())+"$")
-	exit, err := r.engine.call(ctx, j.host.path, args...)
-	return strings.TrimSpace(exit.Stdout) != "", r.callError(exit, err, args)
+// own is what of a listing carries the run's name and its worker's label. Names
+// are made of a job, a scanner and an attempt, which another worker on the
+// same engine may have as well: what is that one's is never touched.
+func (r *Runtime) own(ctx context.Context, j *job, list func(context.Context, *host) ([]labelled, error)) ([]labelled, error) {
+	all, err := list(ctx, j.host)
+	return slices.DeleteFunc(all, func(l labelled) bool {
+		return strings.TrimPrefix(l.name, "/") != j.name() || l.worker != j.spec.Label.Worker
+	}), err
 }

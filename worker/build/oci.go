@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
+	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
 	"github.com/batleforc/batlehub-sandbox/runtime/oci"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
@@ -17,6 +18,13 @@ func (o Options) oci(runDir string) (Built, error) {
 	made := oci.Config{
 		Engine: c.Engine, Binary: c.Binary, Image: c.Image, Transport: c.Transport, ExtraArgs: c.ExtraArgs, Pull: c.Pull,
 		Network: c.Network, StoragePool: c.StoragePool, EgressPool: c.EgressPool, RunDir: runDir, Canaries: o.Canaries, Worker: o.Worker,
+	}
+	for _, text := range c.EgressAllow {
+		d, err := firewall.ParseDestination(text)
+		if err != nil {
+			return Built{}, &config.Error{Message: "egress_allow " + err.Error()}
+		}
+		made.EgressAllow = append(made.EgressAllow, d)
 	}
 	bundles := "transport mount"
 	if o.Sandbox.StorageHop() {
