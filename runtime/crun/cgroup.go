@@ -340,6 +340,29 @@ func (l layout) removeParent(parent string) {
 	}
 }
 
+// tryPrefix begins the names of cgroups that are only tried, and no run's.
+const tryPrefix = "batlehub-try-"
+
+// tried is how old a cgroup that is only tried may get. It takes milliseconds; an
+// older one is that of a worker that was killed meanwhile.
+const tried = 5 * time.Second
+
+// removeTried removes what killed workers have left of trying.
+func (l layout) removeTried(parent string) {
+	for _, mount := range l.all {
+		entries, err := os.ReadDir(path.Join(mount, parent))
+		if err != nil {
+			continue // nobody has runs here
+		}
+		for _, e := range entries {
+			info, err := e.Info()
+			if err == nil && info.IsDir() && strings.HasPrefix(e.Name(), tryPrefix) && time.Since(info.ModTime()) > tried {
+				_ = unix.Rmdir(path.Join(mount, parent, e.Name())) // or it is not empty, and no one's of ours
+			}
+		}
+	}
+}
+
 // tryChild makes a cgroup with limits and removes it, to see that the
 // controllers are handed down to this process and that it may use them. It
 // also says whether swap can be limited.

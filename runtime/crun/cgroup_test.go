@@ -235,6 +235,35 @@ func TestACgroupInWhichSomethingRunsIsNotEmpty(t *testing.T) {
 	}
 }
 
+// A cgroup's age is its directory's, and an empty directory of this test's will
+// do for one.
+func TestWhatIsLeftOfTryingIsRemovedOnceItIsOld(t *testing.T) {
+	root := t.TempDir()
+	l := layout{v2: root, all: []string{root}}
+	old := time.Now().Add(-time.Minute)
+	for name, removed := range map[string]bool{
+		tryPrefix + "old": true, tryPrefix + "new": false, "batlehub-sbx-try-scanner-1-x": false, tryPrefix + "busy": false,
+	} {
+		dir := filepath.Join(root, "p", name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "busy") {
+			put(t, filepath.Join(dir, "in-the-way"), "")
+		}
+		if !strings.HasSuffix(name, "new") {
+			if err := os.Chtimes(dir, old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.removeTried("p")
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) != removed {
+			t.Errorf("%s: %v, removed is to be %t", name, err, removed)
+		}
+	}
+	l.removeTried("nobodys")
+}
+
 func TestACgroupThatCantBeRemovedIsAnError(t *testing.T) {
 	root := t.TempDir()
 	put(t, filepath.Join(root, "p/r/file"), "in the way")

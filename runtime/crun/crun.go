@@ -256,7 +256,8 @@ func (r *Runtime) probeAgain(ctx context.Context, room sandbox.Room) (ran, *sand
 
 // Sweep implements sandbox.Runtime: what a killed worker leaves is a
 // container that runs on, its bundle, its mount and its cgroup. They are found
-// by the bundles in this runtime's own state directory.
+// by the bundles in this runtime's own state directory. A worker that is killed
+// before its first run may leave an empty cgroup, which is nobody's then.
 func (r *Runtime) Sweep(ctx context.Context, policy sandbox.SweepPolicy) (sandbox.SweepReport, error) {
 	var report sandbox.SweepReport
 	var faults []error
@@ -264,6 +265,9 @@ func (r *Runtime) Sweep(ctx context.Context, policy sandbox.SweepPolicy) (sandbo
 		got, err := r.store(f).Sweep(ctx, policy)
 		report.Removed = append(report.Removed, got.Removed...)
 		faults = append(faults, err)
+		if l, fault := r.host.layout(f); fault == nil {
+			l.removeTried(r.config.CgroupParent)
+		}
 	}
 	faults = append(faults, r.forget())
 	return report, errors.Join(faults...)

@@ -70,7 +70,7 @@ func (r *Runtime) cgroups(ctx context.Context, e *engine, thorough bool) *sandbo
 	r.mu.Unlock()
 	if !tried || thorough {
 		var err error
-		name := "batlehub-sbx-try-" + strings.ToLower(rand.Text()[:16])
+		name := tryPrefix + strings.ToLower(rand.Text()[:16])
 		if swap, err = e.layout.tryChild(ctx, r.config.CgroupParent, name); err != nil {
 			return noEngine(fmt.Sprintf("no cgroup with limits for cpu, memory and pids can be made below /%s", r.config.CgroupParent), err,
 				"run the worker as root, and delegate these controllers to it")
