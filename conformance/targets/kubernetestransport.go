@@ -3,7 +3,6 @@ package targets
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -45,22 +44,21 @@ func (b between) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// kept answers well to the deletion of a pod that still runs, which is asked for
-// with a grace, and does nothing.
+// kept answers well to the deletion of a pod that is not over, and does nothing.
 func (b between) kept(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	if err := errors.Join(err, r.Body.Close()); err != nil {
+	get := r.Clone(r.Context())
+	get.Method, get.Body, get.ContentLength = http.MethodGet, nil, 0
+	response, err := b.next.RoundTrip(get)
+	if err != nil {
 		return nil, err
 	}
-	var o metav1.DeleteOptions
-	if err := json.Unmarshal(body, &o); err != nil {
-		return nil, fmt.Errorf("reading how a pod is deleted: %w", err)
+	var pod corev1.Pod
+	if err := readJSON(response.Body, &pod); err != nil {
+		return nil, fmt.Errorf("reading a pod that is to be deleted: %w", err)
 	}
-	if o.GracePeriodSeconds != nil && *o.GracePeriodSeconds > 0 {
+	if pod.Status.Phase == corev1.PodPending || pod.Status.Phase == corev1.PodRunning {
 		return answer(r, http.StatusOK, &metav1.Status{Status: metav1.StatusSuccess})
 	}
-	r = r.Clone(r.Context())
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	return b.next.RoundTrip(r)
 }
 

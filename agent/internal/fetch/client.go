@@ -190,10 +190,18 @@ func (c *Client) Put(ctx context.Context, raw string, body []byte) error {
 	return c.retry(ctx, func() error { return c.put(ctx, u, body) })
 }
 
-// retry repeats what may do better another time, with growing pauses.
+// patience is how long pauses do not grow: a pod's network can be a second
+// behind the pod, and whoever waits longer than that waits for a server.
+const patience = 1500 * time.Millisecond
+
+// retry repeats what may do better another time, with pauses that grow.
 func (c *Client) retry(ctx context.Context, attempt func() error) error {
-	deadline := time.Now().Add(c.insist())
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+	began := time.Now()
+	deadline := began.Add(c.insist())
+	for pause := 100 * time.Millisecond; ; {
+		if time.Since(began) > patience {
+			pause = min(2*pause, 2*time.Second)
+		}
 		err := attempt()
 		var e *Error
 		if err == nil || !errors.As(err, &e) || !e.again || time.Now().Add(pause).After(deadline) {

@@ -42,6 +42,7 @@ var benchmarks = []struct {
 	{"docker-run", dockerRun},
 	{"runc-run", runcRun},
 	{"kubernetes-run", kubernetesRun},
+	{"kubernetes-reach", kubernetesReach},
 	{"extract-targz", extractTarGz},
 	{"extract-zip", extractZip},
 	{"agent-memory", agentMemory},

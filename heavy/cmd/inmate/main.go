@@ -20,9 +20,11 @@ func main() {
 		linger(os.Args[2], os.Args[3])
 	case len(os.Args) == 3 && os.Args[1] == "dial":
 		dial(os.Args[2])
+	case len(os.Args) == 3 && os.Args[1] == "reach":
+		reach(os.Args[2])
 	case len(os.Args) == 2 && os.Args[1] == "nothing":
 	default:
-		fmt.Fprintln(os.Stderr, "usage: inmate list DIR | inmate linger DURATION DIR | inmate dial ADDRESS | inmate nothing")
+		fmt.Fprintln(os.Stderr, "usage: inmate list DIR | inmate linger DURATION DIR | inmate dial ADDRESS | inmate reach ADDRESS | inmate nothing")
 		os.Exit(2)
 	}
 }
@@ -54,4 +56,17 @@ func dial(address string) {
 	}
 	fmt.Println("connected")
 	_ = conn.Close()
+}
+
+// reach tries an address until it is reached, for ten seconds.
+func reach(address string) {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+		conn, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
+		if err == nil {
+			_ = conn.Close()
+			return
+		}
+	}
+	fmt.Fprintln(os.Stderr, "inmate: not reached:", address)
+	os.Exit(1)
 }

@@ -61,7 +61,7 @@ func barePod(image string, argv []string) *corev1.Pod {
 	requests := memory.DeepCopy()
 	requests[corev1.ResourceCPU] = resource.MustParse("250m")
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "bare-"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "bare-", Labels: map[string]string{kubernetes.LabelNetwork: kubernetes.NetworkStorage}},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: kubernetes.DefaultServiceAccount,
 			ActiveDeadlineSeconds: new(int64(360)), AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
