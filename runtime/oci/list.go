@@ -36,10 +36,6 @@ func (r *Runtime) listContainers(ctx context.Context, h *host) ([]labelled, erro
 	return r.list(ctx, h, "ps", "-a", "--no-trunc")
 }
 
-func (r *Runtime) listRunning(ctx context.Context, h *host) ([]labelled, error) {
-	return r.list(ctx, h, "ps", "--no-trunc")
-}
-
 func (r *Runtime) listNetworks(ctx context.Context, h *host) ([]labelled, error) {
 	return r.list(ctx, h, "network", "ls", "--no-trunc")
 }

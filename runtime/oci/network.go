@@ -159,9 +159,9 @@ func (r *Runtime) leave(ctx context.Context, j *job, in Instance) error {
 // removeOwnNetwork removes the run's network, if it is there and not one of the
 // same name that another worker made.
 func (r *Runtime) removeOwnNetwork(ctx context.Context, j *job) error {
-	found, err := r.own(context.WithoutCancel(ctx), j, r.listNetworks)
-	for _, l := range found {
-		err = errors.Join(err, r.removeNetwork(ctx, j.host, l.id))
+	found, err := r.own(context.WithoutCancel(ctx), j, "network", "ls")
+	for _, name := range found {
+		err = errors.Join(err, r.removeNetwork(ctx, j.host, name))
 	}
 	return err
 }

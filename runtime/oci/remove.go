@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"regexp"
 	"strings"
 	"time"
 
@@ -73,6 +73,9 @@ type callError struct {
 }
 
 func (e *callError) Error() string {
+	if e.exit.Killed {
+		return fmt.Sprintf("%s %s did not answer in time", e.engine, e.verb)
+	}
 	return fmt.Sprintf("%s %s exited %d: %s", e.engine, e.verb, e.exit.Status, strings.Join(strings.Fields(tidy(e.exit.Stderr)), " "))
 }
 
@@ -98,19 +101,19 @@ func (r *Runtime) vanish(ctx context.Context, j *job) error {
 
 // removeOwn removes the run's container, and says whether there was one.
 func (r *Runtime) removeOwn(ctx context.Context, j *job) (found bool, err error) {
-	containers, err := r.own(ctx, j, r.listContainers)
-	for _, c := range containers {
-		err = errors.Join(err, r.remove(ctx, j.host, c.id))
+	containers, err := r.own(ctx, j, "ps", "-a")
+	for _, id := range containers {
+		err = errors.Join(err, r.remove(ctx, j.host, id))
 	}
 	return len(containers) > 0, err
 }
 
 // kill kills the run's container, and says whether there was one to kill.
 func (r *Runtime) kill(ctx context.Context, j *job) bool {
-	containers, err := r.own(ctx, j, r.listRunning)
+	containers, err := r.own(ctx, j, "ps")
 	killed := err == nil && len(containers) > 0
-	for _, c := range containers {
-		killed = r.must(ctx, j.host, "kill", "--signal", "KILL", c.id) == nil && killed
+	for _, id := range containers {
+		killed = r.must(ctx, j.host, "kill", "--signal", "KILL", id) == nil && killed
 	}
 	return killed
 }
@@ -119,16 +122,18 @@ func (r *Runtime) kill(ctx context.Context, j *job) bool {
 func (r *Runtime) running(j *job) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
-	found, err := r.own(ctx, j, r.listRunning)
+	found, err := r.own(ctx, j, "ps")
 	return err == nil && len(found) > 0
 }
 
-// own is what of a listing carries the run's name and its worker's label. Names
-// are made of a job, a scanner and an attempt, which another worker on the
-// same engine may have as well: what is that one's is never touched.
-func (r *Runtime) own(ctx context.Context, j *job, list func(context.Context, *host) ([]labelled, error)) ([]labelled, error) {
-	all, err := list(ctx, j.host)
-	return slices.DeleteFunc(all, func(l labelled) bool {
-		return strings.TrimPrefix(l.name, "/") != j.name() || l.worker != j.spec.Label.Worker
-	}), err
+// own is what of a listing carries the run's name and its worker's label, by
+// id or, podman's networks, by name. Names are made of a job, a scanner and an
+// attempt, which another worker on the same engine may have as well: what is
+// that one's is never touched. The filter is a regular expression over a name
+// that docker begins with a slash.
+func (r *Runtime) own(ctx context.Context, j *job, listing ...string) ([]string, error) {
+	args := append(listing, "-q", "--no-trunc",
+		"--filter", "name=^/?"+regexp.QuoteMeta(j.name())+"$", "--filter", "label="+LabelWorker+"="+j.spec.Label.Worker)
+	exit, err := r.engine.call(ctx, j.host.path, args...)
+	return strings.Fields(exit.Stdout), r.callError(exit, err, args)
 }

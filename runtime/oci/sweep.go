@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/fail"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
 
@@ -32,7 +33,24 @@ func (r *Runtime) Sweep(ctx context.Context, policy sandbox.SweepPolicy) (sandbo
 			faults = append(faults, err)
 		}
 	}
-	return report, errors.Join(faults...)
+	return report, swept(faults)
+}
+
+// swept is the error of a sweep, or nil: the one fault that there was, or all of
+// them under the kind and code of the first that has any.
+func swept(faults []error) error {
+	switch len(faults) {
+	case 0:
+		return nil
+	case 1:
+		if e, is := faults[0].(*sandbox.Error); is { //nolint:errorlint // one that wraps nothing of what was met besides
+			e.Runtime = Name
+			return e
+		}
+	}
+	err := errors.Join(faults...)
+	first := fail.Of(err)
+	return &sandbox.Error{Kind: first.Kind, Code: first.Code, Runtime: Name, Detail: "sweeping", Err: err, Hint: first.Hint}
 }
 
 // sweepEngine removes containers and networks.
@@ -40,7 +58,6 @@ func (r *Runtime) sweepEngine(ctx context.Context, policy sandbox.SweepPolicy) (
 	var report sandbox.SweepReport
 	h, fault := r.engine.find(ctx)
 	if fault != nil {
-		fault.Runtime = Name
 		return report, fault
 	}
 	var faults []error

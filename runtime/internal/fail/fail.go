@@ -38,7 +38,7 @@ func Left(e *sandbox.Error, err error) *sandbox.Error {
 	case e == nil && is:
 		return left
 	case e == nil:
-		e = &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal}
+		e = &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "cleaning up"}
 	case is:
 		// One line says who and when once.
 		err = fmt.Errorf("%s: %w", left.Detail, left.Err)

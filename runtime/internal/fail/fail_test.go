@@ -17,7 +17,7 @@ func TestWhatARunLeftIsSaidOnceAndInOneLine(t *testing.T) {
 		err  error
 		want string
 	}{
-		{nil, gone, "sandbox : crashed (internal): the server is gone"},
+		{nil, gone, "sandbox : crashed (internal): cleaning up: the server is gone"},
 		{nil, left, "sandbox oci: run j-s-1: crashed (storage): the bundle may be left: the server is gone; look there"},
 		{&sandbox.Error{Kind: sandbox.RunTimeout, Runtime: "oci"}, gone, "sandbox oci: run timeout: the server is gone"},
 		{&sandbox.Error{Kind: sandbox.RunTimeout, Runtime: "oci"}, left, "sandbox oci: run timeout: the bundle may be left: the server is gone"},
