@@ -36,11 +36,14 @@ func (r *Runtime) Examine(ctx context.Context) []Aspect {
 		// all there is to go by.
 		flavour = Flavour(filepath.Base(r.config.Program))
 	}
-	return []Aspect{found, r.examineKernel(), r.examineIDs(), r.examineCgroups(flavour), r.examineState()}
+	return []Aspect{found, r.examineKernel(flavour), r.examineIDs(), r.examineCgroups(flavour), r.examineState()}
 }
 
-func (r *Runtime) examineKernel() Aspect {
+func (r *Runtime) examineKernel(f Flavour) Aspect {
 	facts, fault := r.host.facts()
+	if fault == nil {
+		fault = canStay(f, facts)
+	}
 	a := Aspect{Name: "namespaces", Detail: "this kernel has all that sandboxes are made of", Fault: fault}
 	if facts.Ramdisk {
 		a.Detail += "; this root is the kernel's first file system, and the program is told not to leave it by pivot_root"

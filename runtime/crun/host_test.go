@@ -103,6 +103,19 @@ func TestAKernelWithoutANamespaceIsRefusedByItsName(t *testing.T) {
 	}
 }
 
+func TestAProgramThatHasToPivotIsRefusedWhereItCant(t *testing.T) {
+	for _, f := range Flavours {
+		for _, ramdisk := range []bool{false, true} {
+			fault := canStay(f, Facts{Ramdisk: ramdisk})
+			if want := f == Runsc && ramdisk; (fault != nil) != want {
+				t.Errorf("%s, ramdisk %t: %v", f, ramdisk, fault)
+			} else if want && (fault.Code != sandbox.CodeNoEngine || !strings.Contains(fault.Error(), "runsc leaves its root by pivot_root")) {
+				t.Errorf("got %v", fault)
+			}
+		}
+	}
+}
+
 func TestAWorkerThatCantWriteTheMapIsNotRootless(t *testing.T) {
 	status := func(uid, gid, caps string) map[string]string {
 		return with("/proc/self/status", fmt.Sprintf("Uid:\t%s\nGid:\t%s\nCapEff:\t%s\n", uid, gid, caps))

@@ -48,6 +48,9 @@ func (r *Runtime) ready(ctx context.Context, scanner string, thorough bool) (eng
 		return e, fault
 	}
 	e.facts.Ramdisk = e.facts.Ramdisk || r.config.NoPivot
+	if fault := canStay(e.flavour, e.facts); fault != nil {
+		return e, fault
+	}
 	if fault := r.host.mayMap(r.config.UsernsBase); fault != nil {
 		return e, fault
 	}
@@ -56,6 +59,15 @@ func (r *Runtime) ready(ctx context.Context, scanner string, thorough bool) (eng
 	}
 	e.own, fault = r.profile(scanner, e.flavour)
 	return e, fault
+}
+
+// canStay refuses a program that can't do without pivot_root where that fails.
+func canStay(f Flavour, host Facts) *sandbox.Error {
+	if f != Runsc || !host.Ramdisk {
+		return nil
+	}
+	return noEngine("runsc leaves its root by pivot_root, which fails on this host's, the kernel's first file system (initramfs)", nil,
+		"set program to crun or runc, or start the worker from a file system that is mounted on it")
 }
 
 // cgroups finds the hierarchies and tries them, once between two probes.
