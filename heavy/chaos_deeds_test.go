@@ -170,7 +170,7 @@ func (s *scene) leftRunning() []string {
 	var list []string
 	all := processes()
 	for _, p := range all {
-		if p.isEmptyShim(all) {
+		if p.isForgotten(all) {
 			continue
 		}
 		if p.name == "dockerd" || p.name == "containerd" || p.name == "minio" {
@@ -190,12 +190,20 @@ func (s *scene) leftRunning() []string {
 	return list
 }
 
-// isEmptyShim says whether a process is a shim without a container. A daemon
-// that is killed while it starts one leaves it, and no command of docker's
-// knows of it or could end it.
-func (p proc) isEmptyShim(all []proc) bool {
-	return strings.HasPrefix(p.name, "containerd-shim") && !slices.ContainsFunc(all, func(c proc) bool { return c.parent == p.pid })
+// isForgotten says whether a process is a shim without a container, or with one
+// that was never started, or that container's. A daemon that is killed while it
+// starts one leaves them, and no command of docker's knows of them or could end
+// them.
+func (p proc) isForgotten(all []proc) bool {
+	if p.isUnstarted() {
+		return slices.ContainsFunc(all, func(parent proc) bool { return parent.pid == p.parent && parent.isForgotten(all) })
+	}
+	return strings.HasPrefix(p.name, "containerd-shim") &&
+		!slices.ContainsFunc(all, func(c proc) bool { return c.parent == p.pid && !c.isUnstarted() })
 }
+
+// isUnstarted says whether a process waits in runc for a start that never comes.
+func (p proc) isUnstarted() bool { return strings.HasPrefix(p.line, "runc\x00init") }
 
 func (s *scene) owns(text string) bool {
 	return strings.Contains(text, s.podman.Dir) || strings.Contains(text, s.daemon.Dir) || strings.Contains(text, s.dir)

@@ -250,14 +250,15 @@ func (s *scene) bridges(t *testing.T) (left, forgotten []string) {
 }
 
 // forgotten is what a docker daemon that was killed has left and does not know
-// of any more when it is back: at most one bridge and one shim a kill.
+// of any more when it is back: at most a bridge, a shim and what that was about
+// to start, a kill.
 func (s *scene) forgotten(t *testing.T) []string {
 	t.Helper()
 	_, list := s.bridges(t)
 	all := processes()
 	for _, p := range all {
-		if p.isEmptyShim(all) && s.owns(p.line) {
-			list = append(list, "shim "+p.String())
+		if p.isForgotten(all) && s.owns(p.line) {
+			list = append(list, "process "+p.String())
 		}
 	}
 	return list
