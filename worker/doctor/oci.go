@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Containers is what the oci runtime tells a doctor.
@@ -261,10 +262,14 @@ func (h Host) imageOf(ctx context.Context, path string, image Image) Check {
 }
 
 func quoted(said string) string {
-	if said = strings.TrimSpace(said); said == "" {
+	lines := strings.Split(strings.TrimSpace(said), "\n")
+	// nft repeats the rule and points at the place in it.
+	for len(lines) > 1 && !strings.ContainsFunc(lines[len(lines)-1], unicode.IsLetter) {
+		lines = lines[:len(lines)-2]
+	}
+	if len(lines) == 0 || lines[len(lines)-1] == "" {
 		return ""
 	}
-	lines := strings.Split(said, "\n")
 	return fmt.Sprintf(": %q", lines[len(lines)-1])
 }
 

@@ -130,8 +130,8 @@ func TestEachThingThatAnEngineLacksIsNamedWithItsFix(t *testing.T) {
 		}, Pass, "holds runs to the storage", ""},
 		{"no firewall", "firewall", func(_ *testing.T, h *Host) {
 			storage(h)
-			h.Run = answers(map[string]string{"podman info": rootful, "nft": "FAIL Error: No such file or directory"})
-		}, Fail, "the table inet batlehub_sandbox is not there", "sandboxctl network --apply"},
+			h.Run = answers(map[string]string{"podman info": rootful, "nft": "FAIL Error: No such file or directory\nlist table inet batlehub_sandbox\n                ^^^^^^^^"})
+		}, Fail, `the table inet batlehub_sandbox is not there: "Error: No such file or directory"`, "sandboxctl network --apply"},
 		{"a firewall of before the storage moved", "firewall", func(_ *testing.T, h *Host) {
 			storage(h)
 			h.Run = answers(map[string]string{"podman info": rootful, "nft": strings.ReplaceAll(ruleset, "9000", "9001")})
