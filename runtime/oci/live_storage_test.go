@@ -3,11 +3,8 @@ package oci
 import (
 	"context"
 	"math/rand/v2"
-	"net"
 	"net/netip"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,68 +14,13 @@ import (
 	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/testkit"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
-	"github.com/batleforc/batlehub-sandbox/runtime/storage/s3"
 	"github.com/batleforc/batlehub-sandbox/wire"
 )
-
-// bucket is a real S3 server on an address that containers reach, with one
-// bucket.
-func bucket(t *testing.T) (*s3.Backend, netip.AddrPort) {
-	t.Helper()
-	out, err := exec.Command("sh", "../../scripts/tool.sh", "versitygw").Output()
-	if err != nil {
-		t.Skipf("not run: there is no versitygw here: %v", err)
-	}
-	// The address of a listener that is closed again is free.
-	l := listener(t)[0]
-	free, err := net.Listen("tcp", netip.AddrPortFrom(l.Addr(), 0).String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
-	dir := testkit.Dir(t)
-	if err := os.Mkdir(filepath.Join(dir, "bundles"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(strings.TrimSpace(string(out)), "--port", address, "posix", dir)
-	cmd.Env = []string{"ROOT_ACCESS_KEY=key", "ROOT_SECRET_KEY=secret-of-no-value", "HOME=" + dir}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	backend, err := s3.New(s3.Config{
-		Endpoint: "http://" + address, Bucket: "bundles", AccessKey: "key", SecretKey: "secret-of-no-value", PathStyle: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	up := func() bool {
-		c, err := net.DialTimeout("tcp", address, time.Second)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	}
-	if !testkit.Eventually(20*time.Second, up) {
-		t.Fatal("the server did not come up")
-	}
-	return backend, netip.MustParseAddrPort(address)
-}
 
 // stored is a live runtime with the storage transport, in a pool of its own.
 func stored(l *live, change ...func(*Config)) (r *Runtime, server netip.AddrPort, pool netip.Prefix) {
 	l.t.Helper()
-	backend, server := bucket(l.t)
-	l.t.Cleanup(func() {
-		for o, err := range backend.List(context.Background(), "") {
-			l.t.Errorf("a key is left: %s, %v", o.Key, err)
-		}
-		_ = backend.Close()
-	})
+	backend, server := testkit.S3(l.t, listener(l.t)[0].Addr())
 	hop := bundle.NewHop(bundle.HopConfig{Runtime: Name, Leaf: backend})
 	l.t.Cleanup(func() {
 		if err := hop.Close(); err != nil {
