@@ -96,50 +96,37 @@ func (r *Runtime) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOut
 	if fault := bundle.RefuseImage(spec.Image); fault != nil {
 		return sandbox.RunOutput{}, fail.Named(fault, Name, spec.Label)
 	}
-	ran, fault := r.run(ctx, spec, bundle.Manifest(spec, r.config.Canaries))
-	if fault != nil {
-		return sandbox.RunOutput{}, fail.Named(fault, Name, spec.Label)
-	}
-	out, fault := bundle.Output(ran.result, ran.stdout)
-	if fault != nil {
-		return out, fail.Named(fault, Name, spec.Label)
-	}
-	return out, nil
-}
-
-// ran is a run that brought a result back.
-type ran struct {
-	result *wire.Result
-	stdout []byte
+	answer, fault := r.run(ctx, spec, bundle.Manifest(spec, r.config.Canaries))
+	return bundle.Deliver(Name, spec.Label, answer, fault)
 }
 
 // run carries one manifest to an agent behind walls and its result back. Its
 // errors lack the runtime's and the run's name.
-func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest) (ran, *sandbox.Error) {
+func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest) (bundle.Answer, *sandbox.Error) {
 	ctx, done, err := r.runs.Begin(ctx)
 	if err != nil {
-		return ran{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: err}
+		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: err}
 	}
 	defer done()
 	clock := bundle.Clock{Start: spec.StartTimeout, Timeout: m.Timeout()}
 	ctx, cancel := clock.Context(ctx)
 	defer cancel()
 	if err := m.Label.Validate(); err != nil {
-		return ran{}, &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Err: err}
+		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Err: err}
 	}
 	room, fault := roomOf(r.config.Rooms, m.Label.Scanner)
 	if fault != nil {
-		return ran{}, fault
+		return bundle.Answer{}, fault
 	}
 	binary, fault := r.engine.find(ctx, r.config.Binary)
 	if fault != nil {
-		return ran{}, fault
+		return bundle.Answer{}, fault
 	}
 	dir, err := r.store.Create(ctx, bundle.Request{
 		Manifest: m, Artifact: spec.Bundle.Artifact, Inside: workDir, Deadline: clock.Deadline(),
 	})
 	if err != nil {
-		return ran{}, fail.Of(err)
+		return bundle.Answer{}, fail.Of(err)
 	}
 	answer, fault := r.carry(ctx, clock, dir, spec, binary, room)
 	return answer, fail.Left(fault, dir.Close())

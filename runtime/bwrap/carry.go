@@ -13,7 +13,7 @@ import (
 // carry runs bwrap over dir and reads what the agent left there.
 func (r *Runtime) carry(
 	ctx context.Context, clock bundle.Clock, dir *bundle.Dir, spec sandbox.RunSpec, binary, room string,
-) (ran, *sandbox.Error) {
+) (bundle.Answer, *sandbox.Error) {
 	ctx, cancel := clock.Watch(ctx, dir)
 	defer cancel()
 	c := r.config
@@ -26,24 +26,24 @@ func (r *Runtime) carry(
 	case ctx.Err() != nil && (err != nil || exit.Killed && exit.Status != 0):
 		e := bundle.EndError(ctx, dir)
 		e.Stderr = exit.Stderr
-		return ran{}, e
+		return bundle.Answer{}, e
 	case process.IsMissing(err):
-		return ran{}, missing(binary, err)
+		return bundle.Answer{}, missing(binary, err)
 	case err != nil:
-		return ran{}, &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "starting bwrap", Err: err}
+		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "starting bwrap", Err: err}
 	}
 	return r.collect(dir, exit)
 }
 
 // collect reads the result of a bwrap that has ended. A run succeeded if its
 // bwrap ended well and a result is there: neither is enough alone.
-func (r *Runtime) collect(dir *bundle.Dir, exit process.Exit) (ran, *sandbox.Error) {
+func (r *Runtime) collect(dir *bundle.Dir, exit process.Exit) (bundle.Answer, *sandbox.Error) {
 	if exit.Status != 0 {
-		return ran{}, r.broken(dir, exit)
+		return bundle.Answer{}, r.broken(dir, exit)
 	}
 	result, stdout, err := dir.Result()
 	if err == nil {
-		return ran{result, stdout}, nil
+		return bundle.Answer{Result: result, Stdout: stdout}, nil
 	}
 	e := bundle.ReadError(err)
 	e.Stderr = exit.Stderr
@@ -52,7 +52,7 @@ func (r *Runtime) collect(dir *bundle.Dir, exit process.Exit) (ran, *sandbox.Err
 		e.Detail = "bwrap exited 0 and no result came back"
 		e.Hint = docs
 	}
-	return ran{}, e
+	return bundle.Answer{}, e
 }
 
 // broken is a bwrap that did not end well. Whatever stands at the result's

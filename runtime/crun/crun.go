@@ -196,15 +196,8 @@ func (r *Runtime) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOut
 	if fault != nil {
 		return sandbox.RunOutput{}, fail.Named(fault, Name, spec.Label)
 	}
-	ran, fault := r.run(ctx, spec, bundle.Manifest(spec, r.config.Canaries), false)
-	if fault != nil {
-		return sandbox.RunOutput{}, fail.Named(fault, Name, spec.Label)
-	}
-	out, fault := bundle.Output(ran.result, ran.stdout)
-	if fault != nil {
-		return out, fail.Named(fault, Name, spec.Label)
-	}
-	return out, nil
+	answer, fault := r.run(ctx, spec, bundle.Manifest(spec, r.config.Canaries), false)
+	return bundle.Deliver(Name, spec.Label, answer, fault)
 }
 
 // probeStart is how long the program may take to get the agent of a probe
@@ -234,7 +227,7 @@ func (r *Runtime) Probe(ctx context.Context, room sandbox.Room) (sandbox.ProbeRe
 		answer, fault = r.probeAgain(ctx, room)
 	}
 	report.Duration = time.Since(began)
-	if fault := verdict.Of(&report, answer.result, fault, verdict.Hints{Of: hints, Docs: docs}); fault != nil {
+	if fault := verdict.Of(&report, answer.Result, fault, verdict.Hints{Of: hints, Docs: docs}); fault != nil {
 		return report, fail.Named(fault, Name, m.Label)
 	}
 	return report, nil
@@ -245,11 +238,11 @@ func (r *Runtime) Probe(ctx context.Context, room sandbox.Room) (sandbox.ProbeRe
 // and where the host's ends that and not the child, nobody is left to answer.
 // The limit has held then. What else holds another sandbox says, which does not
 // try it, and which shows that there is memory enough for one.
-func (r *Runtime) probeAgain(ctx context.Context, room sandbox.Room) (ran, *sandbox.Error) {
+func (r *Runtime) probeAgain(ctx context.Context, room sandbox.Room) (bundle.Answer, *sandbox.Error) {
 	m := bundle.ProbeManifest(room, r.config.Worker, r.config.Canaries)
 	answer, fault := r.run(ctx, sandbox.RunSpec{StartTimeout: probeStart}, m, false)
 	if fault == nil {
-		verdict.WallHeld(answer.result, m.Limits.MemoryMB)
+		verdict.WallHeld(answer.Result, m.Limits.MemoryMB)
 	}
 	return answer, fault
 }

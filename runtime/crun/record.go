@@ -89,9 +89,9 @@ func (r *Runtime) record(ctx context.Context, spec sandbox.RunSpec, m *wire.Mani
 		return Recording{}, fault
 	}
 	if m.Probe != nil {
-		return Recording{Output: sandbox.RunOutput{Result: *answer.result}, Calls: calls}, nil
+		return Recording{Output: sandbox.RunOutput{Result: *answer.Result}, Calls: calls}, nil
 	}
-	out, fault := bundle.Output(answer.result, answer.stdout)
+	out, fault := bundle.Output(answer.Result, answer.Stdout)
 	return Recording{Output: out, Calls: calls}, fault
 }
 

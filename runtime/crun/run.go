@@ -16,18 +16,12 @@ import (
 	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
-// ran is a run that brought a result back.
-type ran struct {
-	result *wire.Result
-	stdout []byte
-}
-
 // starter starts a container and waits for its end.
 type starter func(ctx context.Context, e engine, g group, dir *bundle.Dir, name string) (process.Exit, error)
 
 // run carries one manifest to an agent behind walls and its result back. Its
 // errors lack the runtime's and the run's name.
-func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest, thorough bool) (ran, *sandbox.Error) {
+func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest, thorough bool) (bundle.Answer, *sandbox.Error) {
 	return r.runWith(ctx, spec, m, thorough,
 		func(ctx context.Context, e engine, g group, dir *bundle.Dir, name string) (process.Exit, error) {
 			return e.drive(ctx, g, runArgs(e.flavour, e.facts, dir.Path(), name), name)
@@ -36,24 +30,24 @@ func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifes
 
 func (r *Runtime) runWith(
 	ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest, thorough bool, start starter,
-) (ran, *sandbox.Error) {
+) (bundle.Answer, *sandbox.Error) {
 	ctx, done, err := r.runs.Begin(ctx)
 	if err != nil {
-		return ran{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: err}
+		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: err}
 	}
 	defer done()
 	clock := bundle.Clock{Start: spec.StartTimeout, Timeout: m.Timeout()}
 	ctx, cancel := clock.Context(ctx)
 	defer cancel()
 	if err := ctx.Err(); err != nil {
-		return ran{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: context.Cause(ctx)}
+		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: context.Cause(ctx)}
 	}
 	if err := checkManifest(m); err != nil {
-		return ran{}, &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Err: err}
+		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Err: err}
 	}
 	e, fault := r.ready(ctx, m.Label.Scanner, thorough)
 	if fault != nil {
-		return ran{}, fault
+		return bundle.Answer{}, fault
 	}
 	if m.Probe != nil {
 		m.Probe.OwnKernel = e.flavour == Runsc
@@ -63,7 +57,7 @@ func (r *Runtime) runWith(
 		Manifest: m, Artifact: spec.Bundle.Artifact, Inside: outDir, Apart: bundleDir, Deadline: clock.Deadline(),
 	})
 	if err != nil {
-		return ran{}, fail.Of(err)
+		return bundle.Answer{}, fail.Of(err)
 	}
 	answer, fault := r.carry(ctx, clock, dir, e, m, start)
 	return answer, fail.Left(fault, dir.Close())
@@ -84,11 +78,11 @@ func checkManifest(m *wire.Manifest) error {
 // carry runs the program over dir and reads what the agent left there.
 func (r *Runtime) carry(
 	ctx context.Context, clock bundle.Clock, dir *bundle.Dir, e engine, m *wire.Manifest, start starter,
-) (ran, *sandbox.Error) {
+) (bundle.Answer, *sandbox.Error) {
 	name, _ := nameOf(dir.Path())
 	g := group{layout: e.layout, parent: r.config.CgroupParent, run: name}
 	if fault := r.prepare(dir, e, g, m, clock); fault != nil {
-		return ran{}, fault
+		return bundle.Answer{}, fault
 	}
 	ctx, cancel := clock.Watch(ctx, dir)
 	defer cancel()
@@ -98,28 +92,28 @@ func (r *Runtime) carry(
 	case ctx.Err() != nil && (err != nil || exit.Status != 0):
 		fault := bundle.EndError(ctx, dir)
 		fault.Stderr = exit.Stderr
-		return ran{}, fault
+		return bundle.Answer{}, fault
 	case process.IsMissing(err):
-		return ran{}, missing(e.path, err)
+		return bundle.Answer{}, missing(e.path, err)
 	case process.IsReaped(err):
-		return ran{}, &sandbox.Error{
+		return bundle.Answer{}, &sandbox.Error{
 			Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Err: err,
 			Detail: "something else in this process has taken the exit status of " + e.path,
 			Hint:   "a program that reaps children has to hand the runtime a Reaper",
 		}
 	case err != nil:
-		return ran{}, &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "starting " + e.path, Err: err}
+		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Detail: "starting " + e.path, Err: err}
 	case exit.Status != 0:
 		fault := e.broken(dir, exit, killed, known)
 		if g.fullOfProcesses() {
 			// gVisor's kernel needs threads of its own, and ends where it gets none.
 			fault.Detail += fmt.Sprintf("; its limit of %d processes was met", Container{Limits: m.Limits}.pids())
 		}
-		return ran{}, fault
+		return bundle.Answer{}, fault
 	}
 	answer, fault := collect(dir, exit, killed)
-	if fault == nil && e.own != nil && answer.result.Signal == "SIGSYS" {
-		return ran{}, &sandbox.Error{
+	if fault == nil && e.own != nil && answer.Result.Signal == "SIGSYS" {
+		return bundle.Answer{}, &sandbox.Error{
 			Kind: sandbox.Crashed, Code: sandbox.CodeInternal, Signal: "SIGSYS", OOMKilled: killed,
 			Detail: "the scanner made a system call that its own seccomp profile does not have",
 			Hint:   "record the profile again, with an input like this one",
@@ -225,12 +219,12 @@ func (e engine) stop(ctx context.Context, g group, name string, ended <-chan str
 
 // collect reads the result of a run that has ended well. Its end is not
 // enough: the result has to be there and to be the agent's.
-func collect(dir *bundle.Dir, exit process.Exit, oomKilled bool) (ran, *sandbox.Error) {
+func collect(dir *bundle.Dir, exit process.Exit, oomKilled bool) (bundle.Answer, *sandbox.Error) {
 	result, stdout, err := dir.Result()
 	if err == nil {
 		// From inside nobody can see the cgroup's events.
 		result.OOMKilled = result.OOMKilled || oomKilled
-		return ran{result, stdout}, nil
+		return bundle.Answer{Result: result, Stdout: stdout}, nil
 	}
 	e := bundle.ReadError(err)
 	e.Stderr, e.OOMKilled = exit.Stderr, oomKilled
@@ -239,7 +233,7 @@ func collect(dir *bundle.Dir, exit process.Exit, oomKilled bool) (ran, *sandbox.
 		e.Detail = "the agent ended well and no result came back"
 		e.Hint = docs
 	}
-	return ran{}, e
+	return bundle.Answer{}, e
 }
 
 // broken is a run that did not end well. Whatever stands at the result's place

@@ -49,7 +49,7 @@ func (i *instance) see(s sight) {
 }
 
 // carry runs a pod over a bundle and reads what the agent left in the storage.
-func (r *Runtime) carry(ctx context.Context, j *job, remote *bundle.Remote) (ran, *sandbox.Error) {
+func (r *Runtime) carry(ctx context.Context, j *job, remote *bundle.Remote) (bundle.Answer, *sandbox.Error) {
 	i := &instance{Remote: remote, runtime: r, urls: urls{remote.In(), remote.Out()}}
 	i.name(podManifest(r.config, j.spec, j.image, i.urls))
 	ctx, cancel := j.clock.Watch(ctx, i)
@@ -72,9 +72,9 @@ func (i *instance) name(pod *corev1.Pod) {
 }
 
 // run makes the pod and watches it to its end.
-func (i *instance) run(ctx context.Context) (ran, *sandbox.Error) {
+func (i *instance) run(ctx context.Context) (bundle.Answer, *sandbox.Error) {
 	if fault := i.create(ctx); fault != nil {
-		return ran{}, fault
+		return bundle.Answer{}, fault
 	}
 	s, err := i.runtime.pods.follow(ctx, i.sight(), func(s sight) bool {
 		i.see(s)
@@ -85,9 +85,9 @@ func (i *instance) run(ctx context.Context) (ran, *sandbox.Error) {
 	case err == nil:
 		return collect(ctx, s, i.Remote)
 	case ctx.Err() != nil:
-		return ran{}, i.late(ctx, nil)
+		return bundle.Answer{}, i.late(ctx, nil)
 	}
-	return ran{}, apiFault("watching pod "+s.pod.Name, err)
+	return bundle.Answer{}, apiFault("watching pod "+s.pod.Name, err)
 }
 
 // create makes the pod, and asks again while the server can't be reached or

@@ -16,13 +16,13 @@ import (
 // collect reads the result of a run whose pod is over. That it ended well and a
 // result are needed: neither is enough alone, and whatever stands at the
 // result's place otherwise, the agent did not get to say that it is the result.
-func collect(ctx context.Context, s sight, remote *bundle.Remote) (ran, *sandbox.Error) {
+func collect(ctx context.Context, s sight, remote *bundle.Remote) (bundle.Answer, *sandbox.Error) {
 	if s.pod.Status.Phase != corev1.PodSucceeded {
-		return ran{}, broken(s)
+		return bundle.Answer{}, broken(s)
 	}
 	result, stdout, err := remote.Result(ctx)
 	if err == nil {
-		return ran{result, stdout}, nil
+		return bundle.Answer{Result: result, Stdout: stdout}, nil
 	}
 	e := bundle.ReadError(err)
 	if e.Code == sandbox.CodeNoResult {
@@ -30,7 +30,7 @@ func collect(ctx context.Context, s sight, remote *bundle.Remote) (ran, *sandbox
 		e.Detail = fmt.Sprintf("pod %s ended well and no result came back", s.pod.Name)
 		e.Hint = docs
 	}
-	return ran{}, e
+	return bundle.Answer{}, e
 }
 
 // broken is why a pod that is over, or won't ever run, has no answer.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/distribution/reference"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
 
@@ -20,24 +21,7 @@ func ParseImage(image string) (pinned bool, err error) {
 	return pinned, nil
 }
 
-// imageOf is the image of a run: its own, or else the runtime's. Nothing else
-// takes its place.
+// imageOf is the image of a run: its own, or else the runtime's.
 func imageOf(own, fallback string) (string, *sandbox.Error) {
-	image := own
-	if image == "" {
-		image = fallback
-	}
-	if image == "" {
-		return "", &sandbox.Error{
-			Kind: sandbox.Refused, Code: sandbox.CodeConfig, Detail: "no image is configured for this run",
-			Hint: "set [scanners.<name>] image or [worker.sandbox.kubernetes] image, or start the worker with BATLEHUB_IMAGE",
-		}
-	}
-	if _, err := ParseImage(image); err != nil {
-		return "", &sandbox.Error{
-			Kind: sandbox.Refused, Code: sandbox.CodeConfig, Err: err,
-			Hint: "name an image as registry/name@sha256:…",
-		}
-	}
-	return image, nil
+	return bundle.ImageOf(Name, own, fallback, ParseImage, "registry/name@sha256:…")
 }

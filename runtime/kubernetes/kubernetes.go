@@ -50,20 +50,7 @@ func (*Runtime) Name() string { return Name }
 // Run implements sandbox.Runtime.
 func (r *Runtime) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOutput, error) {
 	answer, fault := r.run(ctx, spec, bundle.Manifest(spec, r.config.Canaries))
-	if fault != nil {
-		return sandbox.RunOutput{}, fail.Named(fault, Name, spec.Label)
-	}
-	out, fault := bundle.Output(answer.result, answer.stdout)
-	if fault != nil {
-		return out, fail.Named(fault, Name, spec.Label)
-	}
-	return out, nil
-}
-
-// ran is a run that brought a result back.
-type ran struct {
-	result *wire.Result
-	stdout []byte
+	return bundle.Deliver(Name, spec.Label, answer, fault)
 }
 
 // job is one run on its way through this package.
@@ -76,27 +63,27 @@ type job struct {
 
 // run carries one manifest to an agent behind walls and its result back. Its
 // errors lack the runtime's and the run's name.
-func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest) (ran, *sandbox.Error) {
+func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest) (bundle.Answer, *sandbox.Error) {
 	ctx, done, err := r.runs.Begin(ctx)
 	if err != nil {
-		return ran{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: err}
+		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: err}
 	}
 	defer done()
 	clock := bundle.Clock{Start: spec.StartTimeout, Timeout: m.Timeout()}
 	ctx, cancel := clock.Context(ctx)
 	defer cancel()
 	if err := m.Label.Validate(); err != nil {
-		return ran{}, &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Err: err}
+		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Err: err}
 	}
 	image, fault := imageOf(spec.Image, r.config.Image)
 	if fault != nil {
-		return ran{}, fault
+		return bundle.Answer{}, fault
 	}
 	return r.open(ctx, &job{spec: spec, manifest: m, clock: clock, image: image})
 }
 
 // open stores a run's bundle, runs its pod and takes both away.
-func (r *Runtime) open(ctx context.Context, j *job) (ran, *sandbox.Error) {
+func (r *Runtime) open(ctx context.Context, j *job) (bundle.Answer, *sandbox.Error) {
 	// The sandboxes' uid is one for all pods of a node, so that the bound would
 	// count the processes of all. A node has one of its own (podPidsLimit).
 	limited := *j.manifest
@@ -105,7 +92,7 @@ func (r *Runtime) open(ctx context.Context, j *job) (ran, *sandbox.Error) {
 		Manifest: &limited, Artifact: j.spec.Bundle.Artifact, Deadline: j.clock.Deadline(), Start: j.spec.StartTimeout,
 	})
 	if err != nil {
-		return ran{}, fail.Of(err)
+		return bundle.Answer{}, fail.Of(err)
 	}
 	answer, fault := r.carry(ctx, j, remote)
 	return answer, fail.Left(fault, remote.Close(ctx))

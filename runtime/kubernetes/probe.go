@@ -26,13 +26,13 @@ func (r *Runtime) Probe(ctx context.Context, room sandbox.Room) (sandbox.ProbeRe
 		answer, fault = r.probeAgain(ctx, room, m.Limits.MemoryMB)
 	}
 	report.Duration = time.Since(began)
-	if fault := verdict.Of(&report, answer.result, fault, verdict.Hints{Of: hints, Docs: docs}); fault != nil {
+	if fault := verdict.Of(&report, answer.Result, fault, verdict.Hints{Of: hints, Docs: docs}); fault != nil {
 		return report, fail.Named(fault, Name, m.Label)
 	}
 	return report, nil
 }
 
-func (r *Runtime) probe(ctx context.Context, room sandbox.Room, m *wire.Manifest) (ran, *sandbox.Error) {
+func (r *Runtime) probe(ctx context.Context, room sandbox.Room, m *wire.Manifest) (bundle.Answer, *sandbox.Error) {
 	return r.run(ctx, sandbox.RunSpec{
 		Bundle: sandbox.Bundle{Policy: m.Policy}, Limits: m.Limits, Label: m.Label,
 		Image: room.Image, Timeout: bundle.ProbeTimeout,
@@ -55,10 +55,10 @@ func (r *Runtime) probeManifest(room sandbox.Room, wall bool) *wire.Manifest {
 // processes together, and nobody is left to answer. The limit has held then.
 // What else holds another pod says, which does not try it, and which shows that
 // there is memory enough for one.
-func (r *Runtime) probeAgain(ctx context.Context, room sandbox.Room, limit int64) (ran, *sandbox.Error) {
+func (r *Runtime) probeAgain(ctx context.Context, room sandbox.Room, limit int64) (bundle.Answer, *sandbox.Error) {
 	answer, fault := r.probe(ctx, room, r.probeManifest(room, false))
 	if fault == nil {
-		verdict.WallHeld(answer.result, limit)
+		verdict.WallHeld(answer.Result, limit)
 	}
 	return answer, fault
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // carry runs the engine over a parcel and reads what the agent left there.
-func (r *Runtime) carry(ctx context.Context, j *job, p parcel, in Instance) (ran, *sandbox.Error) {
+func (r *Runtime) carry(ctx context.Context, j *job, p parcel, in Instance) (bundle.Answer, *sandbox.Error) {
 	ctx, cancel := j.clock.Watch(ctx, r.watched(j, p))
 	defer cancel()
 	c := r.config
@@ -24,7 +24,7 @@ func (r *Runtime) carry(ctx context.Context, j *job, p parcel, in Instance) (ran
 	exit, left, err := r.drive(ctx, j, process.Spec{Path: j.host.path, Argv: Argv(c, j.spec, in), Env: r.engine.env})
 	exit.Stderr = redact(tidy(exit.Stderr), in)
 	var fault *sandbox.Error
-	var answer ran
+	var answer bundle.Answer
 	switch {
 	case ctx.Err() != nil && (err != nil || exit.Status != 0):
 		fault = bundle.EndError(ctx, r.watched(j, p))
@@ -133,10 +133,10 @@ func (r *Runtime) end(ctx context.Context, j *job, done <-chan struct{}) {
 
 // collect reads the result of a run whose command has ended well. That and a
 // result are needed: neither is enough alone.
-func (r *Runtime) collect(ctx context.Context, p parcel, exit process.Exit) (ran, *sandbox.Error) {
+func (r *Runtime) collect(ctx context.Context, p parcel, exit process.Exit) (bundle.Answer, *sandbox.Error) {
 	result, stdout, err := p.Result(ctx)
 	if err == nil {
-		return ran{result, stdout}, nil
+		return bundle.Answer{Result: result, Stdout: stdout}, nil
 	}
 	e := bundle.ReadError(err)
 	e.Stderr = exit.Stderr
@@ -145,7 +145,7 @@ func (r *Runtime) collect(ctx context.Context, p parcel, exit process.Exit) (ran
 		e.Detail = r.config.Engine + " exited 0 and no result came back"
 		e.Hint = docs
 	}
-	return ran{}, e
+	return bundle.Answer{}, e
 }
 
 // broken is a command that did not end well. Whatever stands at the result's

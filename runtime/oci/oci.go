@@ -56,51 +56,38 @@ func (r *Runtime) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOut
 	if spec.Network && r.config.EgressPool.IsValid() {
 		m.Canaries = r.kept()
 	}
-	ran, fault := r.run(ctx, spec, m)
-	if fault != nil {
-		return sandbox.RunOutput{}, fail.Named(fault, Name, spec.Label)
-	}
-	out, fault := bundle.Output(ran.result, ran.stdout)
-	if fault != nil {
-		return out, fail.Named(fault, Name, spec.Label)
-	}
-	return out, nil
-}
-
-// ran is a run that brought a result back.
-type ran struct {
-	result *wire.Result
-	stdout []byte
+	answer, fault := r.run(ctx, spec, m)
+	return bundle.Deliver(Name, spec.Label, answer, fault)
 }
 
 // run carries one manifest to an agent behind walls and its result back. Its
 // errors lack the runtime's and the run's name.
-func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest) (ran, *sandbox.Error) {
+func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest) (bundle.Answer, *sandbox.Error) {
 	ctx, done, err := r.runs.Begin(ctx)
 	if err != nil {
-		return ran{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: err}
+		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: err}
 	}
 	defer done()
 	clock := bundle.Clock{Start: spec.StartTimeout, Timeout: m.Timeout()}
 	ctx, cancel := clock.Context(ctx)
 	defer cancel()
 	if err := m.Label.Validate(); err != nil {
-		return ran{}, &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Err: err}
+		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Err: err}
 	}
 	image, fault := imageOf(spec.Image, r.config.Image)
 	if fault != nil {
-		return ran{}, fault
+		return bundle.Answer{}, fault
 	}
 	host, fault := r.engine.find(ctx)
 	if fault == nil {
 		fault = r.refuse(host, spec)
 	}
 	if fault != nil {
-		return ran{}, fault
+		return bundle.Answer{}, fault
 	}
 	release, fault := r.names.claim(ContainerName(spec.Label))
 	if fault != nil {
-		return ran{}, fault
+		return bundle.Answer{}, fault
 	}
 	defer release()
 	return r.open(ctx, &job{spec: spec, manifest: m, clock: clock, host: host, image: image})
@@ -120,17 +107,17 @@ type job struct {
 func (j *job) name() string { return ContainerName(j.spec.Label) }
 
 // open makes what a run's container needs, runs it and takes all of it away.
-func (r *Runtime) open(ctx context.Context, j *job) (ran, *sandbox.Error) {
+func (r *Runtime) open(ctx context.Context, j *job) (bundle.Answer, *sandbox.Error) {
 	parcel, fault := r.pack(ctx, j)
 	if fault != nil {
-		return ran{}, fault
+		return bundle.Answer{}, fault
 	}
 	in := Instance{
 		Image: j.image, In: parcel.In(), Out: parcel.Out(), Mount: parcel.mount(),
 		Deadline: j.clock.Deadline(), Lifetime: time.Until(j.clock.Deadline()) + slack,
 	}
 	fault = r.join(ctx, j, &in)
-	var answer ran
+	var answer bundle.Answer
 	if fault == nil {
 		answer, fault = r.carry(ctx, j, parcel, in)
 		fault = fail.Left(fault, r.leave(ctx, j, in))

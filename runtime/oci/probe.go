@@ -28,7 +28,7 @@ func (r *Runtime) Probe(ctx context.Context, room sandbox.Room) (sandbox.ProbeRe
 	began := time.Now()
 	answer, fault := r.run(ctx, spec, m)
 	report.Duration = time.Since(began)
-	if fault := verdict.Of(&report, answer.result, fault, verdict.Hints{Of: hints, Docs: docs}); fault != nil {
+	if fault := verdict.Of(&report, answer.Result, fault, verdict.Hints{Of: hints, Docs: docs}); fault != nil {
 		return report, fail.Named(fault, Name, m.Label)
 	}
 	return report, nil
