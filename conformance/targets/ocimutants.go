@@ -87,7 +87,8 @@ func (b *ociBase) sharing(name, killer string, volume func(conformance.Setup) st
 	return conformance.Mutant{Name: name, Killer: killer, Make: func(context.Context) (*conformance.Target, error) {
 		t := b.target(breakage{})
 		t.New = func(ctx context.Context, s conformance.Setup) (sandbox.Runtime, error) {
-			return b.make(ctx, s, breakage{extra: []string{"-v", volume(s)}})
+			// By the engine's own command line: extra_args may not mount everywhere.
+			return b.make(ctx, s, breakage{edits: []argvEdit{{[]string{"--cap-drop", "ALL"}, []string{"--cap-drop", "ALL", "-v", volume(s)}}}})
 		}
 		return t, nil
 	}}

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -54,7 +53,7 @@ type Config struct {
 	// Transport is Mount or Storage; empty means Mount.
 	Transport string
 	// ExtraArgs are put last before the image. They can take walls down; the
-	// probe sees that.
+	// probe sees that, and New refuses what it could not see (see checkExtra).
 	ExtraArgs []string
 	// Pull is PullNever or PullIfAbsent; empty means PullNever.
 	Pull string
@@ -136,14 +135,15 @@ func (c Config) check() ([]endpoint, error) {
 		return nil, errNoHop
 	case strings.Contains(c.RunDir, ":"):
 		return nil, fmt.Errorf("the run directory %q has a colon, which no engine can bind", c.RunDir)
-	case invisible(c.ExtraArgs) != "":
-		return nil, fmt.Errorf("extra_args has %s, which takes away what no probe can see; leave it out", invisible(c.ExtraArgs))
 	case strings.HasPrefix(c.Network, "-"):
 		return nil, fmt.Errorf("network %q is not a network's name", c.Network)
 	}
+	if err := c.checkExtra(); err != nil {
+		return nil, err
+	}
 	if c.Image != "" {
 		if _, err := ParseImage(c.Image); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w; name an image as %s", err, imageForms)
 		}
 	}
 	if err := firewall.CheckPool(c.StoragePool); err != nil {
@@ -160,23 +160,6 @@ func (c Config) check() ([]endpoint, error) {
 		}
 	}
 	return parseEndpoints(c.StorageEndpoints)
-}
-
-// unseen are flags by which extra_args could undo what a run relies on and no
-// probe looks at from inside: its limits of processes and CPU, and how it is
-// found again and removed.
-var unseen = []string{
-	"--pids-limit", "--cpus", "--cpu-period", "--cpu-quota", "--cpuset-cpus", "--rm", "--name", "--label", "-l", "--label-file", "--detach", "-d", "--replace", "--timeout",
-}
-
-// invisible is the first of those in args, or empty.
-func invisible(args []string) string {
-	for _, a := range args {
-		if flag, _, _ := strings.Cut(a, "="); slices.Contains(unseen, flag) {
-			return flag
-		}
-	}
-	return ""
 }
 
 func (c Config) checkEgress() error {

@@ -26,7 +26,10 @@ func ParseImage(image string) (pinned bool, err error) {
 	return pinned, nil
 }
 
+// imageForms are the names that ParseImage takes, in words.
+const imageForms = "registry/name@sha256:…, or an image id as sha256:…"
+
 // imageOf is the image of a run: its own, or else the runtime's.
 func imageOf(own, fallback string) (string, *sandbox.Error) {
-	return bundle.ImageOf(Name, own, fallback, ParseImage, "registry/name@sha256:…, or an image id as sha256:…")
+	return bundle.ImageOf(Name, own, fallback, ParseImage, imageForms)
 }

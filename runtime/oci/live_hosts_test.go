@@ -98,6 +98,29 @@ func TestAnExtraArgumentPicksTheOCIRuntime(t *testing.T) {
 	})
 }
 
+// What a scanner needs from this host is mounted beside the sandbox's own.
+func TestAnExtraArgumentMountsWhatAScannerNeeds(t *testing.T) {
+	eachEngine(t, func(t *testing.T, l *live) {
+		dir := testkit.Dir(t)
+		if err := os.WriteFile(filepath.Join(dir, "rules"), []byte("a rule"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Join(dir, "rules"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		l.Runtime = l.with(func(c *Config) {
+			c.ExtraArgs = []string{"-v", dir + ":/srv/db:ro", "--mount", "type=tmpfs,destination=/srv/empty,ro"}
+		})
+		if got := l.must("cat", "/srv/db/rules"); got != "a rule" {
+			t.Errorf("got %q", got)
+		}
+		if mounts := l.must("cat", "/proc/self/mounts"); !strings.Contains(mounts, " /srv/empty tmpfs ro") {
+			t.Errorf("there is no /srv/empty in\n%s", mounts)
+		}
+		l.probed()
+	})
+}
+
 // rootlessUserEnv names the ordinary user with subordinate ids as which a root's
 // test runs rootless podman.
 const rootlessUserEnv = "BATLEHUB_TEST_PODMAN_ROOTLESS_USER"
