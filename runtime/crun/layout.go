@@ -25,6 +25,9 @@ type layout struct {
 	v2 string
 	// v1 has the mount of each of our controllers.
 	v1 map[string]string
+	// freezer is the mount of the v1 hierarchy that can hold processes without
+	// limiting them, empty where there is none.
+	freezer string
 	// all are the mounts of every hierarchy: a v1 program makes its cgroup in
 	// each.
 	all []string
@@ -81,6 +84,9 @@ func (h host) layoutV1(root string) (layout, *sandbox.Error) {
 			continue
 		}
 		l.all = append(l.all, h.path(m.point))
+		if m.fstype == "cgroup" && slices.Contains(m.options, "freezer") {
+			l.freezer = h.path(m.point)
+		}
 		for _, c := range controllers {
 			if m.fstype == "cgroup" && slices.Contains(m.options, c) {
 				l.v1[c] = h.path(m.point)

@@ -185,7 +185,7 @@ func (e engine) drive(ctx context.Context, g group, args []string, name string) 
 	}()
 	exit, err := process.Run(inner, process.Spec{
 		Path: e.path, Argv: append(append([]string{e.path}, global(e.flavour, e.root)...), args...),
-		Env: environment(), Reaper: e.reaper,
+		Env: environment(), Reaper: e.reaper, Started: g.adopt,
 	})
 	close(ended)
 	<-watched
@@ -203,7 +203,7 @@ func (e engine) stop(ctx context.Context, g group, name string, ended <-chan str
 	again := tick.C
 	for {
 		exit, err := e.call(ctx, killArgs(name)...)
-		g.kill()
+		g.killContainer() // and not the program, which has its own to clean up
 		if err == nil && exit.Status == 0 {
 			again = nil // It works or not: once more would say nothing new.
 		}

@@ -37,6 +37,10 @@ type Spec struct {
 	// Reaper is told of the child where this process reaps children that it
 	// knows nothing of; nil where it doesn't.
 	Reaper Reaper
+	// Started, where it is set, is called with the child's pid once it runs. The
+	// child is not waited for before it returns: until then the pid is the
+	// child's, even if that has ended.
+	Started func(pid int)
 }
 
 // Reaper is a pid 1's: it waits for whatever ends, and would take the exit
@@ -113,6 +117,9 @@ func run(ctx context.Context, spec Spec) (Exit, error) {
 	}
 	defer release()
 	killed := watch(ctx, cmd)
+	if spec.Started != nil {
+		spec.Started(cmd.Process.Pid)
+	}
 	err = cmd.Wait()
 	exit := Exit{Killed: killed(), Stderr: stderr.String(), Stdout: stdout.String()}
 	state := cmd.ProcessState

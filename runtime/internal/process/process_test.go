@@ -3,6 +3,7 @@ package process_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,6 +107,35 @@ func TestAChildsStatusAndSignalAreTold(t *testing.T) {
 	if err != nil || exit.Signal != syscall.SIGKILL || exit.Killed {
 		t.Errorf("got %+v, %v, want a SIGKILL that is not ours", exit, err)
 	}
+}
+
+func TestAChildsPidIsItsOwnWhileItIsToldOf(t *testing.T) {
+	spec := part("exit", "7")
+	told := 0
+	spec.Started = func(pid int) {
+		told++
+		// It ends, and its pid stays its own until it is waited for.
+		if !eventually(func() bool { return state(pid) == "Z" }) {
+			t.Errorf("the child is in state %q", state(pid))
+		}
+	}
+	if exit, err := process.Run(t.Context(), spec); err != nil || exit.Status != 7 || told != 1 {
+		t.Errorf("got %+v, %v, told %d times", exit, err, told)
+	}
+	spec.Path = "/nowhere"
+	if _, err := process.Run(t.Context(), spec); err == nil || told != 1 {
+		t.Errorf("a child that was not started: %v, told %d times", err, told)
+	}
+}
+
+// state is a process's, in one letter, or empty.
+func state(pid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, found := strings.Cut(string(b), ") ")
+	if err != nil || !found {
+		return ""
+	}
+	return rest[:1]
 }
 
 func TestAMissingProgramIsAnError(t *testing.T) {
