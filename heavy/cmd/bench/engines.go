@@ -5,16 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/heavy/internal/lab"
-	"github.com/batleforc/batlehub-sandbox/runtime/crun"
 	"github.com/batleforc/batlehub-sandbox/runtime/oci"
-	"github.com/batleforc/batlehub-sandbox/runtime/room"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
 
@@ -49,71 +45,6 @@ func engineRun(ctx context.Context, b *bench, engine string) (r result, err erro
 		B:     sideOf("plain "+engine, strings.Join(argv, " "), plain),
 		Value: by(ours, plain, ratio), Unit: "times as long", Goal: "reported only", Met: true,
 	}, nil
-}
-
-// runcRun compares a whole run over runc with the faster of the two engines'
-// plain command lines over the same room.
-func runcRun(ctx context.Context, b *bench) (r result, err error) {
-	if _, err := exec.LookPath("runc"); err != nil {
-		return result{}, fmt.Errorf("%w: no runc on this host", errMissing)
-	}
-	rt, err := runcOver(ctx, b)
-	if err != nil {
-		return result{}, err
-	}
-	defer func() { err = errors.Join(err, rt.Close()) }()
-	spec, err := benchSpec(b)
-	if err != nil {
-		return result{}, err
-	}
-	var best result
-	for _, engine := range []string{oci.Podman, oci.Docker} {
-		image, remove, err := labImage(ctx, b, engine)
-		if errors.Is(err, errMissing) {
-			continue
-		}
-		if err != nil {
-			return result{}, err
-		}
-		argv := plainRun(engine, image)
-		ours, plain, err := pair(b.rounds, runOf(ctx, rt, spec), func() (time.Duration, error) { return command(ctx, argv) })
-		remove()
-		if err != nil {
-			return result{}, err
-		}
-		value := by(ours, plain, ratio)
-		if best.Unit == "" || value > best.Value {
-			best = result{
-				A:     sideOf("a run", "crun.Runtime.Run over a package of two files, runc", ours),
-				B:     sideOf("plain "+engine, strings.Join(argv, " "), plain),
-				Value: value, Unit: "of its time", Goal: "at most a fifth of the faster engine's", Met: value <= 0.2,
-			}
-		}
-	}
-	if best.Unit == "" {
-		return result{}, fmt.Errorf("%w: no engine on this host", errMissing)
-	}
-	return best, nil
-}
-
-// runcOver is the crun runtime with runc, over the lab's room, pinned.
-func runcOver(ctx context.Context, b *bench) (sandbox.Runtime, error) {
-	rooms := filepath.Join(b.dir, "crun-rooms")
-	if err := os.MkdirAll(rooms, 0o711); err != nil {
-		return nil, err
-	}
-	_, err := room.Build(ctx, filepath.Join(rooms, lab.Scanner), room.Options{
-		Agent: b.lab.Agent, From: []room.Source{{Path: b.lab.Inmate}}, Commands: []string{"inmate"}, Replace: true,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if _, err := crun.WritePin(ctx, filepath.Join(rooms, lab.Scanner)); err != nil {
-		return nil, err
-	}
-	return crun.New(crun.Config{
-		Program: "runc", Rooms: rooms, StateDir: filepath.Join(b.dir, "crun-state"), CgroupParent: "batlehub-bench", Worker: "heavy",
-	})
 }
 
 // labImage is the lab's room as an image of an engine, and what removes it.

@@ -41,6 +41,8 @@ var benchmarks = []struct {
 	{"podman-run", podmanRun},
 	{"docker-run", dockerRun},
 	{"runc-run", runcRun},
+	{"runc-run-recorded", runcRecordedRun},
+	{"runsc-run", runscRun},
 	{"kubernetes-run", kubernetesRun},
 	{"kubernetes-reach", kubernetesReach},
 	{"extract-targz", extractTarGz},
@@ -94,7 +96,7 @@ func run(ctx context.Context, bin, out, only string, rounds int) (err error) {
 		r, err := benchmark.run(ctx, b)
 		switch {
 		case errors.Is(err, errMissing):
-			fmt.Printf("%-14s %v\n", benchmark.name, err)
+			fmt.Printf("%-17s %v\n", benchmark.name, err)
 			continue
 		case err != nil:
 			failed = append(failed, fmt.Errorf("%s: %w", benchmark.name, err))

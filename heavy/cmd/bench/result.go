@@ -42,7 +42,7 @@ func (r result) String() string {
 	if r.Met {
 		verdict = "met"
 	}
-	return fmt.Sprintf("%-14s %.2f %s (%s: %s); %s; %s", r.Name, r.Value, r.Unit, r.Goal, verdict, r.A, r.B)
+	return fmt.Sprintf("%-17s %.2f %s (%s: %s); %s; %s", r.Name, r.Value, r.Unit, r.Goal, verdict, r.A, r.B)
 }
 
 func (s side) String() string {
