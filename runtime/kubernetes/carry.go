@@ -145,7 +145,8 @@ func (i *instance) late(ctx context.Context, last error) *sandbox.Error {
 		e.Detail += ", and its node has not ended it"
 		return e
 	case e.Kind == sandbox.RunTimeout:
-		e.Detail += ": pod " + s.pod.Name
+		e.Detail += fmt.Sprintf(": pod %s is %s and has not answered", s.pod.Name, s.pod.Status.Phase)
+		e.Hint = unanswered
 		return e
 	case s.pod.UID == "":
 		e.Code, e.Hint, e.Err = sandbox.CodeNoEngine, silent, last

@@ -110,14 +110,28 @@ func exited(e *sandbox.Error, p *corev1.Pod, t *corev1.ContainerStateTerminated)
 	if words := bundle.AgentExit(int(t.ExitCode)); words != "" {
 		how += fmt.Sprintf(" (agent: %s)", words)
 	}
-	if t.ExitCode == noManifest {
-		e.Hint = unreachable
+	switch t.ExitCode {
+	case noManifest:
+		e.Code, e.Hint = sandbox.CodeFetch, unreachable
+	case noStore:
+		e.Code, e.Hint = sandbox.CodeStorage, unstored
 	}
 	e.Detail = how + " and no result came back"
 }
 
-// noManifest is the agent's status when its manifest can't be had.
-const noManifest = 65
+// The agent's statuses when its manifest can't be had, and when its result
+// can't be stored: the way to the storage is to be looked at, and nothing is
+// said about the artifact.
+const (
+	noManifest = 65
+	noStore    = 66
+)
 
-const unreachable = "a pod has to reach the storage, by the name that its endpoint has in the configuration: " +
-	"look at the network policies (storageEgress), and that the name resolves in the sandbox namespace (minio.batlehub.svc, not minio)"
+const (
+	unreachable = "a pod has to reach the storage, by the name that its endpoint has in the configuration: " +
+		"look at the network policies (storageEgress), and that the name resolves in the sandbox namespace (minio.batlehub.svc, not minio)"
+	unstored = "look at the storage, and at the way to it from the sandbox namespace; the run can be repeated"
+	// An agent that has its bundle ends its scanner in time, and says so.
+	unanswered = "the agent of a run that has its bundle answers before this: look whether a pod reaches the storage " +
+		"(storageEgress, the endpoint's name), and whether its node stood still"
+)

@@ -172,7 +172,8 @@ func TestAPodThatEndsBadlyIsReadFromItsContainer(t *testing.T) {
 	}{
 		{"out of memory", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}, sandbox.Crashed, sandbox.CodeOOMKilled, "killed for want of memory"},
 		{"killed", corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"}, sandbox.Crashed, sandbox.CodeNoResult, "was ended by SIGKILL"},
-		{"no manifest", corev1.ContainerStateTerminated{ExitCode: 65, Reason: "Error"}, sandbox.Crashed, sandbox.CodeNoResult, "no usable manifest) and no result came back; a pod has to reach the storage"},
+		{"no manifest", corev1.ContainerStateTerminated{ExitCode: 65, Reason: "Error"}, sandbox.Crashed, sandbox.CodeFetch, "no usable manifest) and no result came back; a pod has to reach the storage"},
+		{"no place for the result", corev1.ContainerStateTerminated{ExitCode: 66, Reason: "Error"}, sandbox.Crashed, sandbox.CodeStorage, "the result could not be stored) and no result came back; look at the storage"},
 		{"no agent", corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `exec: "batlehub-sandbox": executable file not found in $PATH: unknown`}, sandbox.Refused, sandbox.CodeNoAgent, "the image needs the agent"},
 		{"another architecture", corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "exec /usr/local/bin/batlehub-sandbox: exec format error"}, sandbox.Refused, sandbox.CodeNoAgent, "another architecture"},
 	} {
@@ -274,7 +275,7 @@ func TestARunThatIsOutOfTimeIsEndedWithItsNodesWord(t *testing.T) {
 	b.server.kubelet = func(p *corev1.Pod) { b.schedule(p.Name) }
 	spec := b.spec()
 	spec.StartTimeout, spec.Timeout = 300*time.Millisecond, 300*time.Millisecond
-	e := b.fails(spec, sandbox.RunTimeout, "", "the run took longer than it may: pod batlehub-sbx-gitleaks-")
+	e := b.fails(spec, sandbox.RunTimeout, "", "the run took longer than it may: pod batlehub-sbx-gitleaks-", "is Running and has not answered", "whether a pod reaches the storage")
 	if strings.Contains(e.Error(), "by force") {
 		t.Errorf("got %v", e)
 	}
