@@ -29,7 +29,9 @@ const root = "../.."
 // listener that they must not.
 type scene struct {
 	*cluster.Cluster
+	server  *s3server.Server
 	runtime sandbox.Runtime
+	image   string
 	canary  *canary
 }
 
@@ -37,7 +39,7 @@ func newScene(t *testing.T) *scene {
 	t.Helper()
 	host := routable(t)
 	server := s3server.Start(t, s3server.MinIO, s3server.Options{Host: host.String()})
-	s := &scene{canary: listen(t, host)}
+	s := &scene{server: server, canary: listen(t, host)}
 	var err error
 	s.Cluster, err = cluster.Open(t.Context(), root, "heavy-"+strings.ToLower(rand.Text()[:8]), netip.MustParseAddrPort(server.Address()))
 	if errors.Is(err, cluster.ErrNotRun) {
@@ -75,6 +77,7 @@ func (s *scene) over(t *testing.T, hop *bundle.Hop) sandbox.Runtime {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.image = image
 	c.Image, c.Hop, c.Canaries, c.Worker = image, hop, []netip.AddrPort{s.canary.address}, "heavy"
 	r, err := kubernetes.New(c)
 	if err != nil {
