@@ -62,19 +62,23 @@ func kubernetesMutants(b *kubernetesBase) []conformance.Mutant {
 		}),
 	}
 	if !b.NodeElsewhere {
-		list = append(list, pod("the IPC namespace is the node's", "W62", podHostIPC), b.mutant("a directory of the node's is in the room", "W59", podBreakage{inSession: func(s conformance.Setup) podEdit {
+		list = append(list, b.mutant("a directory of the node's is in the room", "W59", podBreakage{inSession: func(s conformance.Setup) podEdit {
 			dir := filepath.Dir(s.Dir)
 			return hostPath(dir, "/oldroot"+dir, corev1.HostPathDirectory)
 		}}))
 	}
-	if !b.onGVisor() {
-		list = append(list,
-			pod("the pid namespace is the node's", "W40", podHostPIDs),
-			pod("the node lets privileges be gained", "W110", podNoNewPrivs),
-			pod("the node has no filter", "W110", podUnconfined),
-		)
+	if b.onGVisor() {
+		// The rest are of the node's kernel, which a scanner does not see there.
+		return list
 	}
-	return list
+	if !b.NodeElsewhere {
+		list = append(list, pod("the IPC namespace is the node's", "W62", podHostIPC))
+	}
+	return append(list,
+		pod("the pid namespace is the node's", "W40", podHostPIDs),
+		pod("the node lets privileges be gained", "W110", podNoNewPrivs),
+		pod("the node has no filter", "W110", podUnconfined),
+	)
 }
 
 // mutant is a target with something broken.
