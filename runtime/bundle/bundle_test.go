@@ -124,6 +124,31 @@ func TestARunDirectoryHoldsTheManifestAndTheArtifactAndNothingElse(t *testing.T)
 	}
 }
 
+func TestABareDirectoryHoldsNothingAndIsItsRunsAlone(t *testing.T) {
+	s := newStore(t)
+	label := specOf().Label
+	d, err := s.Bare(label, time.Now().Add(-time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(filepath.Base(d.Path()), "worker-1~job-2~scanner~3~") {
+		t.Errorf("it is called %s", d.Path())
+	}
+	if left, err := os.ReadDir(d.Work()); err != nil || len(left) > 0 {
+		t.Errorf("it holds %v, %v", left, err)
+	}
+	all := sandbox.SweepPolicy{Worker: label.Worker, OlderThan: time.Minute}
+	if report, err := s.Sweep(t.Context(), all); err != nil || len(report.Removed) > 0 {
+		t.Errorf("a sweep took it from its run: %+v, %v", report, err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(d.Path()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is left: %v", err)
+	}
+}
+
 func TestTheManifestSaysWhatTheSpecSays(t *testing.T) {
 	spec := withArtifact(t, bundle.BytesArtifact([]byte("four")))
 	spec.Bundle.Entries = append(spec.Bundle.Entries, wire.Entry{Path: path(t, "lock.json"), Kind: wire.File, Inline: []byte("{}"), Size: 2})

@@ -119,6 +119,17 @@ func (s *Store) Create(ctx context.Context, r Request) (*Dir, error) {
 	return d, nil
 }
 
+// Bare makes the run directory of a run whose bundle is elsewhere, locked and
+// with nothing in it. An error is a *sandbox.Error, and leaves nothing behind.
+func (s *Store) Bare(label wire.Label, deadline time.Time) (*Dir, error) {
+	r := Request{Manifest: &wire.Manifest{Label: label}, Deadline: deadline}
+	d := &Dir{store: s, request: r}
+	if err := d.make(); err != nil {
+		return nil, s.discard(d, s.classify(r, "making the run directory", err))
+	}
+	return d, nil
+}
+
 // prepare resolves the manifest's artifact entries, on a copy: place is the URL
 // of the nth of them. It returns the encoded manifest, so that a bad one is
 // refused before anything is made for it.

@@ -42,6 +42,9 @@ type Instance struct {
 	Own bool
 	// Hosts are names that the container can resolve, as "name:ip".
 	Hosts []string
+	// HostsFile is the file with those names that a podman container is given
+	// as its /etc/hosts; empty means that it has none.
+	HostsFile string
 	// Resolvers are the ones to ask on a network of the run's own; without any
 	// names are not resolved there.
 	Resolvers []string
@@ -98,28 +101,54 @@ func network(c Config, in Instance) []string {
 	// The default is the container's id, which tells runs apart for the
 	// scanner, and which podman puts into the environment.
 	argv = append(argv, "--hostname", hostname)
-	for _, h := range in.Hosts {
-		argv = append(argv, "--add-host", h)
-	}
-	if (in.Network == noNetwork || in.Own && len(in.Hosts) == 0) && c.Engine == Podman {
-		// Or it gets a copy of this host's own.
-		argv = append(argv, "--no-hosts")
-	}
+	argv = append(argv, hosts(c, in)...)
+	argv = append(argv, nameServers(c, in)...)
 	if !in.Own {
 		return argv
 	}
-	// Where the storage can be reached and nothing else, names would be a way
-	// out, and docker's own resolver would ask a host's loopback one in this
-	// host's name. It can't be switched off, but made to ask nobody.
-	resolvers := in.Resolvers
-	if len(resolvers) == 0 {
-		resolvers = []string{map[string]string{Podman: "none", Docker: "127.0.0.1"}[c.Engine]}
-	}
-	for _, address := range resolvers {
-		argv = append(argv, "--dns", address)
-	}
 	// The pools that the firewall knows are ones of IPv4.
 	return append(argv, "--sysctl", "net.ipv6.conf.all.disable_ipv6=1")
+}
+
+// hosts are the names that a container can resolve by itself. Podman's own
+// /etc/hosts begins with a copy of this host's, whose names are nobody's business
+// inside; without it podman takes no --add-host, so that the file is mounted.
+func hosts(c Config, in Instance) []string {
+	var argv []string
+	switch {
+	case c.Engine == Docker:
+		for _, h := range in.Hosts {
+			argv = append(argv, "--add-host", h)
+		}
+	case in.HostsFile == "":
+		argv = append(argv, "--no-hosts")
+	default:
+		argv = append(argv, "--no-hosts", "-v", in.HostsFile+":/etc/hosts:ro,nosuid,nodev,noexec,Z")
+	}
+	return argv
+}
+
+// nameServers are whom a container asks for names, but on a network of others',
+// which has its own. Where there is no network, or one that leads to the storage
+// and nowhere else, that is nobody: names would be a way out, and docker's own
+// resolver, which can't be switched off, would ask a host's loopback one in this
+// host's name. Nor does a container learn this host's resolvers and domains.
+func nameServers(c Config, in Instance) []string {
+	switch {
+	case in.Network != noNetwork && !in.Own, in.Network == noNetwork && c.Engine == Podman:
+		return nil
+	case len(in.Resolvers) == 0 && c.Engine == Podman:
+		return []string{"--dns", "none"}
+	}
+	addresses := in.Resolvers
+	if len(addresses) == 0 {
+		addresses = []string{"127.0.0.1"}
+	}
+	var argv []string
+	for _, address := range addresses {
+		argv = append(argv, "--dns", address)
+	}
+	return append(argv, "--dns-search", ".")
 }
 
 func fileSystem(c Config, spec sandbox.RunSpec, in Instance) []string {

@@ -39,10 +39,10 @@ func argvInstance(transport string, network bool) Instance {
 	}
 	if transport == Storage {
 		in.In, in.Out, in.Mount = signedGet, signedPut, ""
-		in.Network, in.Own, in.Hosts = "batlehub-sbx-j7-gitleaks-2", true, []string{"s3.example:10.1.2.3"}
+		in.Network, in.Own, in.Hosts, in.HostsFile = "batlehub-sbx-j7-gitleaks-2", true, []string{"s3.example:10.1.2.3"}, "/run/sbx/hosts"
 	}
 	if network {
-		in.Network, in.Own, in.Hosts = "", false, nil
+		in.Network, in.Own, in.Hosts, in.HostsFile = "", false, nil, "/run/sbx/hosts"
 	}
 	return in
 }
@@ -204,5 +204,12 @@ func TestAScannerThatMayHaveMoreProcessesGetsThem(t *testing.T) {
 	spec.Limits.Processes = 1000
 	if !strings.Contains(lines(Argv(argvConfig(Docker, Mount), spec, argvInstance(Mount, false))), "--pids-limit 1000\n") {
 		t.Error("the container has fewer")
+	}
+}
+
+func TestAHostsFileHoldsTheContainerAndWhatItIsToldOf(t *testing.T) {
+	got := string(hostsFile([]string{"s3.example:10.1.2.3", "s3.example:10.1.2.4"}))
+	if want := "127.0.0.1 localhost sandbox\n10.1.2.3 s3.example\n10.1.2.4 s3.example\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -18,6 +18,9 @@ import (
 func (r *Runtime) carry(ctx context.Context, j *job, p parcel, in Instance) (bundle.Answer, *sandbox.Error) {
 	ctx, cancel := j.clock.Watch(ctx, r.watched(j, p))
 	defer cancel()
+	if fault := r.writeHosts(p, &in); fault != nil {
+		return bundle.Answer{}, fault
+	}
 	c := r.config
 	c.Binary = j.host.path
 	began := time.Now()

@@ -72,8 +72,8 @@ type Config struct {
 	// alone; the zero value means DefaultStoragePool. The firewall of the
 	// host (see package firewall) has to know it.
 	StoragePool netip.Prefix
-	// RunDir is the directory in which each run gets its own under Mount;
-	// empty means the system's temporary directory.
+	// RunDir is the directory in which each run gets its own, but docker's
+	// under Storage; empty means the system's temporary directory.
 	RunDir string
 	// Hop moves the bundles under Storage. It stays its owner's to close.
 	Hop *bundle.Hop

@@ -133,6 +133,12 @@ func TestRootlessPodmanRunsOverMount(t *testing.T) {
 			t.Errorf("the uid map is %q", m)
 		}
 		l.probed()
+		named := l.spec("cat", "/etc/hosts")
+		named.Network = true
+		out, err := l.with(func(c *Config) { c.Network = "host" }).Run(t.Context(), named)
+		if want := "127.0.0.1 localhost sandbox\n"; err != nil || string(out.Stdout) != want {
+			t.Errorf("/etc/hosts is %q, %v, want %q", out.Stdout, err, want)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		spec := l.spec("sleep")

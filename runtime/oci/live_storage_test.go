@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -81,6 +82,63 @@ func TestARunWithoutNetworkReachesTheStorageAndNothingElse(t *testing.T) {
 		report, err := r.Probe(t.Context(), sandbox.Room{Scanner: "tool", Commands: []string{"tool"}})
 		if err != nil || report.Err() != nil {
 			t.Errorf("the probe: %v, %v, %s", report.Err(), err, report.Hint)
+		}
+	})
+}
+
+// What a container knows of names is itself and the storage, and nothing of this
+// host's: none of its /etc/hosts, its resolvers and its domains.
+func TestAContainerKnowsItselfAndTheStorageByNameAndNobodyElse(t *testing.T) {
+	const mine = "127.0.0.1 localhost sandbox\n"
+	docker := func(own ...string) string {
+		lines := []string{
+			"127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback", "fe00::0 ip6-localnet", "ff00::0 ip6-mcastprefix",
+			"ff02::1 ip6-allnodes", "ff02::2 ip6-allrouters",
+		}
+		return strings.Join(append(lines, own...), "\n") + "\n"
+	}
+	own := regexp.MustCompile(`(?m)^[0-9.]+ sandbox$`)
+	eachEngine(t, func(t *testing.T, l *live) {
+		var server netip.AddrPort
+		stored, _, pool := stored(l, func(c *Config) {
+			server = netip.MustParseAddrPort(strings.TrimPrefix(c.StorageEndpoints[0], "http://"))
+		})
+		stored.endpoints = []endpoint{{host: "localhost", port: server.Port()}}
+		bound(t, pool, server)
+		for _, c := range []struct {
+			what           string
+			runtime        *Runtime
+			network        bool
+			podman, docker string
+		}{
+			{"no network", l.Runtime, false, "", docker()},
+			{"the engine's network", l.Runtime, true, mine, docker("IP sandbox")},
+			{"the storage's network", stored, false, mine + "127.0.0.1 localhost\n", docker("127.0.0.1 localhost", "IP sandbox")},
+		} {
+			spec := l.spec("cat", "/etc/hosts")
+			spec.Network = c.network
+			out, err := c.runtime.Run(t.Context(), spec)
+			if err != nil {
+				t.Fatalf("%s: %v", c.what, err)
+			}
+			got := own.ReplaceAllString(strings.ReplaceAll(string(out.Stdout), "\t", " "), "IP sandbox")
+			if want := map[string]string{Podman: c.podman, Docker: c.docker}[l.engine]; got != want {
+				t.Errorf("%s: /etc/hosts is\n%s\nwant\n%s", c.what, got, want)
+			}
+			if c.network {
+				continue
+			}
+			spec = l.spec("cat", "/etc/resolv.conf")
+			spec.Label.Attempt = 2
+			out, err = c.runtime.Run(t.Context(), spec)
+			if err != nil {
+				t.Fatalf("%s: %v", c.what, err)
+			}
+			for line := range strings.Lines(string(out.Stdout)) {
+				if !strings.HasPrefix(line, "nameserver 127.0.0.") && !strings.HasPrefix(line, "options ") {
+					t.Errorf("%s: /etc/resolv.conf has %s", c.what, line)
+				}
+			}
 		}
 	})
 }

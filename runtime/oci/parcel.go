@@ -2,6 +2,7 @@ package oci
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -17,6 +18,8 @@ type parcel interface {
 	bundle.Carrier
 	// mount is the directory to bind at /bundle, or empty.
 	mount() string
+	// beside is the run's directory on this host, which no sandbox is shown.
+	beside() string
 	// Result reads what the agent left, once its container is gone.
 	Result(ctx context.Context) (*wire.Result, []byte, error)
 	// full says whether there is no space for the result.
@@ -39,11 +42,7 @@ func (r *Runtime) pack(ctx context.Context, j *job) (parcel, *sandbox.Error) {
 		request.Manifest = &limited
 	}
 	if r.config.Transport == Storage {
-		remote, err := r.config.Hop.Create(ctx, request)
-		if err != nil {
-			return nil, fail.Of(err)
-		}
-		return remoteParcel{remote}, nil
+		return r.send(ctx, request)
 	}
 	dir, err := r.store.Create(ctx, request)
 	if err != nil {
@@ -58,10 +57,48 @@ func (r *Runtime) pack(ctx context.Context, j *job) (parcel, *sandbox.Error) {
 	return p, nil
 }
 
-type remoteParcel struct{ *bundle.Remote }
+// send makes a bundle on the storage, and a directory for podman, which is given
+// a file all the same (see writeHosts).
+func (r *Runtime) send(ctx context.Context, request bundle.Request) (parcel, *sandbox.Error) {
+	var p remoteParcel
+	var err error
+	if r.config.Engine == Podman {
+		if p.dir, err = r.store.Bare(request.Manifest.Label, request.Deadline); err != nil {
+			return nil, fail.Of(err)
+		}
+	}
+	if p.Remote, err = r.config.Hop.Create(ctx, request); err != nil {
+		return nil, fail.Left(fail.Of(err), p.closeDir())
+	}
+	return p, nil
+}
+
+type remoteParcel struct {
+	*bundle.Remote
+	dir *bundle.Dir
+}
 
 func (remoteParcel) mount() string { return "" }
 func (remoteParcel) full() bool    { return false }
+
+func (p remoteParcel) beside() string {
+	if p.dir == nil {
+		return ""
+	}
+	return p.dir.Path()
+}
+
+// Close removes the bundle and the directory.
+func (p remoteParcel) Close(ctx context.Context) error {
+	return errors.Join(p.Remote.Close(ctx), p.closeDir())
+}
+
+func (p remoteParcel) closeDir() error {
+	if p.dir == nil {
+		return nil
+	}
+	return p.dir.Close()
+}
 
 // dirParcel is a run directory, which belongs to the sandbox's uid while the
 // run lasts.
@@ -72,8 +109,9 @@ type dirParcel struct {
 	reclaimed bool
 }
 
-func (p *dirParcel) mount() string { return p.Work() }
-func (p *dirParcel) full() bool    { return p.Full() }
+func (p *dirParcel) mount() string  { return p.Work() }
+func (p *dirParcel) beside() string { return p.Path() }
+func (p *dirParcel) full() bool     { return p.Full() }
 
 // handOver lets the sandbox's uid have the work directory. Podman does that
 // itself, with the uid that it picks; it has to be seen from here all the

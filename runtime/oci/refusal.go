@@ -140,7 +140,7 @@ func (r *Runtime) agentFailed(p parcel, e *sandbox.Error, status int) {
 	switch {
 	case p.full():
 		e.Code = sandbox.CodeNoSpace
-		e.Hint = fmt.Sprintf("free space below %s, or put run directories elsewhere", r.config.RunDir)
+		e.Hint = r.freeSpace()
 	case status == noManifest && r.config.Transport == Mount:
 		e.Hint = fmt.Sprintf("the engine has to see %s where this worker does, and let the sandbox read it (another host or mount "+
 			"namespace? SELinux?)", r.config.RunDir)
@@ -150,6 +150,10 @@ func (r *Runtime) agentFailed(p parcel, e *sandbox.Error, status int) {
 		e.Code = sandbox.CodeStorage
 		e.Hint = "the result could not be stored; look at the storage and at the way to it, and repeat the run; " + docs
 	}
+}
+
+func (r *Runtime) freeSpace() string {
+	return fmt.Sprintf("free space below %s, or put run directories elsewhere", r.config.RunDir)
 }
 
 const toStorage = "the sandbox has to reach the storage: run sandboxctl network, and look at storage_pool and the endpoint's address"
