@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bwrap"
 	"github.com/batleforc/batlehub-sandbox/runtime/crun"
@@ -57,9 +56,6 @@ type Built struct {
 	// Images says which image a run is opened from; nil for runtimes that open
 	// none.
 	Images *Images
-	// OrphanAfter is the age from which what any worker left is swept; 0 for
-	// runtimes that leave nothing.
-	OrphanAfter time.Duration
 
 	record    recorder
 	placement func(images []string) string

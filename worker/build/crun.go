@@ -24,7 +24,7 @@ func (o Options) crun() (Built, error) {
 		return Built{}, errors.Join(err, r.Close())
 	}
 	return Built{
-		Runtime: pinned{r, rooms}, Work: "/work", Rooms: rooms, Walls: true, OrphanAfter: c.OrphanAfter(),
+		Runtime: pinned{r, rooms}, Work: "/work", Rooms: rooms, Walls: true,
 		record:    recorder{r},
 		placement: func([]string) string { return fmt.Sprintf("program %s, rooms in %s", c.Program, rooms) },
 	}, nil

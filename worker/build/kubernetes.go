@@ -41,7 +41,7 @@ func (o Options) kubernetes() (Built, error) {
 	}
 	where = append(where, fmt.Sprintf("bundles on s3://%s/%s", o.Bundles.Bucket, o.Sandbox.BundlePrefix))
 	return Built{
-		Runtime: withHop{r, made.Hop}, Work: "/work", OrphanAfter: c.OrphanAfter(),
+		Runtime: withHop{r, made.Hop}, Work: "/work",
 		Images:    &Images{Configured: c.Image, Worker: o.WorkerImage, Runtime: kubernetes.Name},
 		placement: func([]string) string { return strings.Join(where, ", ") },
 	}, nil

@@ -51,7 +51,7 @@ func TestAClustersRunsSayWhereTheyTakePlace(t *testing.T) {
 		if got := b.Placement("room"); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
-		if _, is := b.Runtime.(sandbox.JobCloser); !is || b.OrphanAfter != 15*time.Minute || b.Name() != "kubernetes" || b.Work != "/work" || b.Images == nil {
+		if _, is := b.Runtime.(sandbox.JobCloser); !is || b.Name() != "kubernetes" || b.Work != "/work" || b.Images == nil {
 			t.Errorf("%+v", b)
 		}
 		if err := b.Close(); err != nil {

@@ -45,7 +45,7 @@ func (o Options) oci(runDir string) (Built, error) {
 		return Built{}, err
 	}
 	built := Built{
-		Runtime: r, Work: "/work", OrphanAfter: c.OrphanAfter(),
+		Runtime: r, Work: "/work",
 		Images:    &Images{Configured: c.Image, Worker: o.WorkerImage, Runtime: oci.Name},
 		placement: func(images []string) string { return strings.Join(placed(c, images, bundles), ", ") },
 	}

@@ -76,7 +76,7 @@ func TestBundlesTravelThroughTheirBackendWhateverTheOthersAre(t *testing.T) {
 	if got := b.Placement("room"); got != "engine docker, image room, bundles on s3://cache/sandbox/" {
 		t.Error(got)
 	}
-	if _, is := b.Runtime.(sandbox.JobCloser); !is || b.OrphanAfter.Seconds() != 900 {
+	if _, is := b.Runtime.(sandbox.JobCloser); !is {
 		t.Errorf("%+v", b)
 	}
 	if err := b.Close(); err != nil {

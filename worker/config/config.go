@@ -72,6 +72,21 @@ func (s Sandbox) DefaultImage() string {
 	return s.OCI.Image
 }
 
+// OrphanAfter is the age past its deadline from which what any worker left is
+// swept; 0 for runtimes that leave nothing.
+func (s Sandbox) OrphanAfter() time.Duration {
+	var seconds int64
+	switch s.Runtime {
+	case "oci":
+		seconds = s.OCI.OrphanAfterSecs
+	case "kubernetes":
+		seconds = s.Kubernetes.OrphanAfterSecs
+	case "crun":
+		seconds = s.Crun.OrphanAfterSecs
+	}
+	return time.Duration(seconds) * time.Second
+}
+
 // memoryDir says that the work directory is memory and charged to the run.
 func (s Sandbox) memoryDir() bool { return s.Images() || s.Runtime == "crun" }
 
@@ -91,9 +106,6 @@ type OCI struct {
 	OrphanAfterSecs int64
 }
 
-// OrphanAfter is OrphanAfterSecs as a duration.
-func (o OCI) OrphanAfter() time.Duration { return time.Duration(o.OrphanAfterSecs) * time.Second }
-
 // Crun is [worker.sandbox.crun].
 type Crun struct {
 	Program  string
@@ -108,9 +120,6 @@ type Crun struct {
 	NoPivot         bool
 	OrphanAfterSecs int64
 }
-
-// OrphanAfter is OrphanAfterSecs as a duration.
-func (c Crun) OrphanAfter() time.Duration { return time.Duration(c.OrphanAfterSecs) * time.Second }
 
 // Bwrap is [worker.sandbox.bwrap].
 type Bwrap struct {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -92,7 +93,7 @@ network = false
 		CgroupParent: "sandboxes/crun", CPUMilli: 500, NoPivot: true, OrphanAfterSecs: 60,
 	}
 	if got.Program != want.Program || got.StateDir != want.StateDir || got.Rooms != want.Rooms || got.UsernsBase != want.UsernsBase ||
-		got.User != want.User || got.CgroupParent != want.CgroupParent || got.CPUMilli != want.CPUMilli || !got.NoPivot || got.OrphanAfter().Seconds() != 60 {
+		got.User != want.User || got.CgroupParent != want.CgroupParent || got.CPUMilli != want.CPUMilli || !got.NoPivot || c.Worker.Sandbox.OrphanAfter() != time.Minute {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if !maps.Equal(digests, map[string]string{"gitleaks": someSum}) || c.Scanners["gitleaks"].SeccompProfile != "/etc/gitleaks.json" ||

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Kubernetes is [worker.sandbox.kubernetes].
@@ -26,11 +25,6 @@ type Kubernetes struct {
 	ImagePullSecrets []string
 	Annotations      map[string]string
 	OrphanAfterSecs  int64
-}
-
-// OrphanAfter is OrphanAfterSecs as a duration.
-func (k Kubernetes) OrphanAfter() time.Duration {
-	return time.Duration(k.OrphanAfterSecs) * time.Second
 }
 
 func (d *document) decodeKubernetes(k *Kubernetes) error {

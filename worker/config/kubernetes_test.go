@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -92,8 +93,8 @@ topologyKey = "kubernetes.io/hostname"
 	if words := maps.Keys(c.Worker.Sandbox.Kubernetes.Affinity); len(c.Worker.Sandbox.Kubernetes.Affinity) != 1 {
 		t.Errorf("affinity %v", words)
 	}
-	if len(c.Warnings) != 0 {
-		t.Errorf("warnings %v", c.Warnings)
+	if len(c.Warnings) != 0 || c.Worker.Sandbox.OrphanAfter() != 15*time.Minute {
+		t.Errorf("warnings %v, orphans after %s", c.Warnings, c.Worker.Sandbox.OrphanAfter())
 	}
 }
 

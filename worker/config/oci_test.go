@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // ociRefusals are the rules of the image runtimes and of their storage, each
@@ -139,7 +140,7 @@ default = "disk"
 	o := c.Worker.Sandbox.OCI
 	if o.Engine != "docker" || o.Binary != "docker" || o.Image != "registry.example/room@sha256:0" || o.Transport != "storage" ||
 		!slices.Equal(o.ExtraArgs, []string{"--runtime=runsc"}) || o.Pull != "never" || o.Network != "scans" ||
-		o.StoragePool != netip.MustParsePrefix("10.1.0.0/24") || o.OrphanAfter().Seconds() != 60 {
+		o.StoragePool != netip.MustParsePrefix("10.1.0.0/24") || c.Worker.Sandbox.OrphanAfter() != time.Minute {
 		t.Errorf("%+v", o)
 	}
 	if c.Scanners["gitleaks"].Image == "" || !c.Worker.Sandbox.Images() || !c.Worker.Sandbox.StorageHop() || len(c.Warnings) != 0 {

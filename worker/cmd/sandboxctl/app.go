@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/wire"
 	"github.com/batleforc/batlehub-sandbox/worker/build"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 	"github.com/batleforc/batlehub-sandbox/worker/internal/canary"
+	"github.com/batleforc/batlehub-sandbox/worker/internal/identity"
 	"github.com/batleforc/batlehub-sandbox/worker/internal/rehearse"
 	"github.com/batleforc/batlehub-sandbox/worker/internal/ui"
 	"github.com/batleforc/batlehub-sandbox/worker/scanner"
@@ -217,6 +217,9 @@ type session struct {
 	scanners []scanner.Definition
 	canary   *canary.Canary
 	app      *app
+	worker   *identity.Worker
+	// left says that a run may have left something behind.
+	left bool
 }
 
 // openFor makes the configured runtime for the named scanners, or for all that
@@ -233,25 +236,25 @@ func (a *app) openFor(ctx context.Context, names []string) (*session, error) {
 // in, and removes what others have left.
 func (a *app) openWith(ctx context.Context, c *config.Config, definitions []scanner.Definition) (*session, error) {
 	a.busy.Add(1)
-	s := &session{config: c, canary: canary.Listen(), app: a, scanners: slices.Clone(definitions)}
-	worker := "sandboxctl-" + strings.ToLower(rand.Text()[:8])
+	s := &session{config: c, canary: canary.Listen(), app: a, scanners: slices.Clone(definitions), worker: a.identify(c)}
 	bundles, _ := c.BundleBackend()
 	image := a.getenv(build.ImageVariable)
 	var err error
 	s.Built, err = build.Runtime(build.Options{
-		Sandbox: c.Worker.Sandbox, Worker: worker, Unsafe: a.getenv(build.Unsafe) == "1", Canaries: s.canary.Addrs(),
+		Sandbox: c.Worker.Sandbox, Worker: s.worker.ID(), Unsafe: a.getenv(build.Unsafe) == "1", Canaries: s.canary.Addrs(),
 		Storage: c.Storage, Bundles: bundles, Scanners: c.Scanners, WorkerImage: image, Getenv: a.getenv,
 	})
 	if err != nil {
 		s.canary.Close()
+		s.worker.Close(false)
 		a.busy.Add(-1)
 		return nil, err
 	}
 	s.base = baseOf(c.Worker.Sandbox)
-	s.base.Worker, s.base.Job, s.base.Work = worker, "job-"+strings.ToLower(rand.Text()[:8]), s.Work
+	s.base.Worker, s.base.Job, s.base.Work = s.worker.ID(), "job-"+strings.ToLower(rand.Text()[:8]), s.Work
 	s.base.WorkerImage = image
 	if err := s.place(); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, s.end(err)
 	}
 	s.sweep(ctx)
 	return s, nil
@@ -268,32 +271,6 @@ func (s *session) place() error {
 			return err
 		}
 		s.scanners[i].Image = image
-	}
-	return nil
-}
-
-// sweep removes what workers that are gone have left. What can't be asked for
-// or removed is a warning: it says nothing about the runs to come.
-func (s *session) sweep(ctx context.Context) {
-	if s.OrphanAfter == 0 {
-		return
-	}
-	swept, err := s.Sweep(ctx, sandbox.SweepPolicy{Worker: s.base.Worker, OlderThan: s.OrphanAfter})
-	if err != nil && ctx.Err() == nil && sandbox.CodeOf(err) != sandbox.CodeNoEngine {
-		s.app.say("sandboxctl: warning: sweeping: %s", err)
-	}
-	for _, o := range swept.Removed {
-		s.app.say("INFO sandbox: swept the %s %s of worker %s", o.Kind, o.Name, o.Worker)
-	}
-}
-
-// close ends the runtime, which waits for what it still cleans up.
-func (s *session) close() error {
-	defer s.app.busy.Add(-1)
-	err := s.Close()
-	s.canary.Close()
-	if err != nil {
-		return fmt.Errorf("closing the runtime: %w", err)
 	}
 	return nil
 }

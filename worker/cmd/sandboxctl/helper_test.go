@@ -132,7 +132,7 @@ type result struct {
 }
 
 // sandboxctl runs the built program to its end. Its environment is extra and
-// what Go needs to find a temporary directory, and nothing else.
+// where its temporary directory is, and nothing else.
 func sandboxctl(t *testing.T, extra []string, args ...string) result {
 	t.Helper()
 	// Building takes its own time.
@@ -153,7 +153,7 @@ func sandboxctl(t *testing.T, extra []string, args ...string) result {
 func command(ctx context.Context, t *testing.T, extra []string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, built(t, "sandboxctl"), args...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.Getenv("TMPDIR"), "HOME=/nonexistent"}, extra...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + shared, "HOME=/nonexistent"}, extra...)
 	cmd.Dir = t.TempDir()
 	cmd.WaitDelay = 5 * time.Second
 	return cmd

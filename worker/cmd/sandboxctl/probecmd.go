@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +32,7 @@ func (a *app) probe(c *cobra.Command, names []string, format string) (err error)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = s.end(err) }()
 	progress := ui.NewProgress(a.stderr)
 	defer progress.Stop()
 	rooms, failed := []scan.Room{}, error(nil)

@@ -80,7 +80,7 @@ func (a *app) record(c *cobra.Command, name string, artifacts []string, f record
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = s.end(err) }()
 	specs, names, err := a.recordSpecs(c, s, artifacts, f)
 	if err != nil {
 		return err

@@ -107,7 +107,7 @@ func (a *app) run(ctx context.Context, argv []string, f runFlags) (err error) {
 	if err != nil {
 		return runError(err)
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = s.end(err) }()
 	spec, err := f.spec(s, argv)
 	if err != nil {
 		return err
@@ -130,6 +130,7 @@ func (a *app) run(ctx context.Context, argv []string, f runFlags) (err error) {
 	out, err := s.Run(ctx, spec)
 	progress.Stop()
 	for _, w := range scan.CloseJob(ctx, s.Runtime, spec.Label.Worker, spec.Label.Job) {
+		s.left = true
 		a.say("sandboxctl: warning: %s", w)
 	}
 	return errors.Join(a.writeReport(f.report, out), a.ran(out, err))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -68,13 +67,14 @@ func (a *app) scan(c *cobra.Command, path string, f scanFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = s.end(err) }()
 	progress := ui.NewProgress(a.stderr)
 	report, err := scan.Do(c.Context(), scan.Request{
 		Runtime: s.Runtime, Scanners: s.scanners, Target: target, Base: s.base, Progress: progress.Start,
 	})
 	progress.Stop()
 	for _, w := range report.Warnings {
+		s.left = true
 		a.say("sandboxctl: warning: %s", w)
 	}
 	if c.Context().Err() != nil {

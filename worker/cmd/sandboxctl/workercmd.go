@@ -19,7 +19,7 @@ ends after the probe, saying so.`,
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, s.close()) }()
+			defer func() { err = s.end(err) }()
 			rooms := scan.Rooms(s.scanners, s.base)
 			a.logProbing(s, rooms)
 			for _, room := range rooms {

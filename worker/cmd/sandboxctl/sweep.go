@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/worker/config"
+	"github.com/batleforc/batlehub-sandbox/worker/internal/identity"
+)
+
+// workersDir is where the workers of this user hold their ids: it has to be
+// there for every runtime, and no longer than the host's boot lasts.
+func workersDir() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("batlehub-sandbox-workers-%d", os.Geteuid()))
+}
+
+// identify gives this process its id as a worker: a killed one's where there
+// is one, so that what that left is swept at once. A host on which that can't
+// be known works as well as any other.
+func (a *app) identify(c *config.Config) *identity.Worker {
+	if c.Worker.Sandbox.OrphanAfter() == 0 {
+		return identity.New()
+	}
+	place := identity.Place{Dir: workersDir(), Reach: c.Reach()}
+	w, err := place.Take()
+	if err != nil {
+		a.say("sandboxctl: warning: this worker's id can't be kept in %s: %s; what it leaves if it is killed is swept by age alone; set TMPDIR to a directory that this user can write", place.Dir, err)
+		return identity.New()
+	}
+	return w
+}
+
+// sweep removes what workers that are gone have left. What can't be asked for
+// or removed is a warning: it says nothing about the runs to come.
+func (s *session) sweep(ctx context.Context) {
+	after := s.config.Worker.Sandbox.OrphanAfter()
+	if after == 0 {
+		return
+	}
+	err := s.worker.Settle(func(worker string) error {
+		swept, err := s.Sweep(ctx, sandbox.SweepPolicy{Worker: worker, OlderThan: after})
+		for _, o := range swept.Removed {
+			s.app.say("INFO sandbox: swept the %s %s of worker %s", o.Kind, o.Name, o.Worker)
+		}
+		return err
+	})
+	if err != nil && ctx.Err() == nil && sandbox.CodeOf(err) != sandbox.CodeNoEngine {
+		s.app.say("sandboxctl: warning: sweeping: %s", err)
+	}
+}
+
+// end ends the runtime, which waits for what it still cleans up, after a command
+// that ended with err. A run without an answer may be one that could not be
+// removed, and so is the next start's to sweep.
+func (s *session) end(err error) error {
+	defer s.app.busy.Add(-1)
+	closing := s.Close()
+	s.canary.Close()
+	status, answered := errors.AsType[quiet](err)
+	s.worker.Close(s.left || closing != nil || err != nil && !answered || status == ExitFailed)
+	if closing != nil {
+		closing = fmt.Errorf("closing the runtime: %w", closing)
+	}
+	return errors.Join(err, closing)
+}
