@@ -26,6 +26,9 @@ func (d *document) decodeCrun(c *Crun) error {
 			return d.refuse(at(name), "worker.sandbox.crun.%s is empty; leave the key out for the default", name)
 		}
 	}
+	if err := d.checkProgram(at("program"), c.Program, "crun", "runc", "runsc"); err != nil {
+		return err
+	}
 	if !cleanDir(c.StateDir) {
 		return d.refuse(at("state_dir"), "state_dir %.128q is no clean absolute path; name a directory of the worker's own, such as \"/var/lib/batlehub-sandbox/crun\"", c.StateDir)
 	}

@@ -87,6 +87,9 @@ func (d *document) validateSandbox(c *Config) error {
 			return d.refuse(path("bwrap")+sep+name, "worker.sandbox.bwrap.%s is empty; leave the key out for the default", name)
 		}
 	}
+	if err := d.checkProgram(path("bwrap")+sep+"binary", s.Bwrap.Binary, "bwrap"); err != nil {
+		return err
+	}
 	if s.memoryDir() && s.MaxExtractedMB >= s.MemoryLimitMB {
 		blame := path("max_extracted_mb")
 		if !d.set(blame) {

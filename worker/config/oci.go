@@ -35,6 +35,9 @@ func (d *document) decodeOCI(o *OCI) error {
 	if o.Binary == "" {
 		return d.refuse(at("binary"), "worker.sandbox.oci.binary is empty; leave the key out for the engine's own name")
 	}
+	if err := d.checkProgram(at("binary"), o.Binary, o.Engine); err != nil {
+		return err
+	}
 	if fault := networkFault(o.Network); fault != "" {
 		return d.refuse(at("network"), "network %.64q %s; name a network of the engine's, or leave the key out for its default", o.Network, fault)
 	}

@@ -14,6 +14,11 @@ var ociRefusals = []struct{ name, text, want string }{
 	{"an unknown engine", "[worker.sandbox.oci]\nengine = \"nerdctl\"", `:2: engine "nerdctl" is not known; one of podman, docker`},
 	{"an unknown transport", "[worker.sandbox.oci]\ntransport = \"ftp\"", `:2: transport "ftp" is not known; one of mount, storage`},
 	{"an unknown pull policy", "[worker.sandbox.oci]\npull = \"always\"", `:2: pull "always" is not known; one of never, if-absent`},
+	{"another engine's program", "[worker.sandbox.oci]\nbinary = \"/usr/bin/docker\"", `:2: worker.sandbox.oci.binary = "/usr/bin/docker" is the program of something else; want podman, or leave the key out`},
+	{"another engine than the program's", "[worker.sandbox.oci]\nengine = \"docker\"\nbinary = \"podman-remote\"", `:3: worker.sandbox.oci.binary = "podman-remote" is the program of something else; want docker, or leave the key out`},
+	{"a program below the engines", "[worker.sandbox.oci]\nbinary = \"crun\"", `:2: worker.sandbox.oci.binary = "crun" is the program of something else; want podman, or leave the key out`},
+	{"an engine for bwrap", "[worker.sandbox.bwrap]\nbinary = \"podman\"", `:2: worker.sandbox.bwrap.binary = "podman" is the program of something else; want bwrap, or leave the key out`},
+	{"an engine for crun", "[worker.sandbox.crun]\nprogram = \"/usr/bin/podman\"", `:2: worker.sandbox.crun.program = "/usr/bin/podman" is the program of something else; want crun, runc, runsc, or leave the key out`},
 	{"an empty engine program", "[worker.sandbox.oci]\nbinary = \"\"", `:2: worker.sandbox.oci.binary is empty; leave the key out for the engine's own name`},
 	{"the host's network", "[worker.sandbox.oci]\nnetwork = \"host\"", `:2: network "host" would put a scanner beside what it must not reach; name a network of the engine's, or leave the key out for its default`},
 	{"another container's network", "[worker.sandbox.oci]\nnetwork = \"container:db\"", `:2: network "container:db" would put a scanner beside what it must not reach; name a network of the engine's, or leave the key out for its default`},
@@ -40,6 +45,10 @@ var ociRefusals = []struct{ name, text, want string }{
 	{"a directory named for bundles", ociTable + "bundle_backend = \"disk\"\n[worker.sandbox.oci]\ntransport = \"storage\"\n[storage]\ndefault = \"s3\"\n" + fsBackend + s3Backend, `:3: the oci runtime moves bundles through the storage backend and 'filesystem' cannot presign a URL; configure an S3-compatible backend, or name one in bundle_backend`},
 	{"no default among two", ociTable + "[worker.sandbox.oci]\ntransport = \"storage\"\n" + fsBackend + s3Backend, `:4: the oci runtime moves bundles through the storage backend and [storage] has no default; set [storage] default or bundle_backend: it declares disk, s3`},
 	{"a loopback endpoint", ociTable + "[worker.sandbox.oci]\ntransport = \"storage\"\n[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"http://localhost:9000\"", `:8: the endpoint of backend 'x' is a loopback address, which in a sandbox is the sandbox's own; want one that this host and a container both reach`},
+	{"an IPv6 address", ociTable + "[worker.sandbox.oci]\ntransport = \"storage\"\n[storage.backends.x]\ntype = \"s3\"\nbucket = \"cache\"\npath_style = true\nendpoint = \"http://[2001:db8::1]:9000\"", `:9: the endpoint of backend 'x' is an IPv6 address, and the networks of runs under runtime 'oci' are IPv4; name the server by its IPv4 address, or by a name that has one`},
+	{"an IPv6 loopback endpoint", ociTable + "[worker.sandbox.oci]\ntransport = \"storage\"\n[storage.backends.x]\ntype = \"s3\"\nbucket = \"cache\"\npath_style = true\nendpoint = \"http://[::ffff:127.0.0.1]:9000\"", `:9: the endpoint of backend 'x' is a loopback address, which in a sandbox is the sandbox's own; want one that this host and a container both reach`},
+	{"a loopback name in full", ociTable + "[worker.sandbox.oci]\ntransport = \"storage\"\n[storage.backends.x]\ntype = \"s3\"\nbucket = \"cache\"\nendpoint = \"http://Localhost.:9000\"", `:8: the endpoint of backend 'x' is a loopback address, which in a sandbox is the sandbox's own; want one that this host and a container both reach`},
+	{"a bucket's name that is none", ociTable + "[worker.sandbox.oci]\ntransport = \"storage\"\n[storage.backends.x]\ntype = \"s3\"\nbucket = \"my bucket\"\nendpoint = \"http://minio:9000\"", `:7: bucket "my bucket" of backend 'x' is no bucket's name; want 3 to 63 of letters, digits, - _ . between letters or digits`},
 	{"an undeclared bundle backend", "[worker.sandbox]\nbundle_backend = \"minio\"\n" + fsBackend + s3Backend, `:2: bundle_backend 'minio' is not declared in [storage]; it declares disk, s3`},
 	{"a bundle backend without storage", "[worker.sandbox]\nbundle_backend = \"minio\"", `:2: bundle_backend 'minio' is not declared in [storage]; it declares no backend`},
 	{"an undeclared default", "[storage]\ndefault = \"minio\"\n" + s3Backend, `:2: the default backend 'minio' is not declared in [storage]; it declares s3`},
@@ -49,6 +58,12 @@ var ociRefusals = []struct{ name, text, want string }{
 	{"a directory without a path", "[storage.backends.x]\ntype = \"filesystem\"", `:2: backend 'x' has no path; set [storage.backends.x] path to its directory`},
 	{"S3 without a bucket", "[storage.backends.x]\ntype = \"s3\"", `:2: backend 'x' has no bucket; set [storage.backends.x] bucket`},
 	{"an endpoint without a scheme", "[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"minio:9000\"", `:4: the endpoint of backend 'x' has no scheme or no host; want http://HOST[:PORT] or https://HOST[:PORT]`},
+	{"an address without path_style", "[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"http://192.0.2.1:9000\"", `:4: the endpoint of backend 'x' is the address 192.0.2.1, which no bucket's name can stand before; set path_style = true`},
+	{"an IPv6 address without path_style", "[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"https://[2001:db8::1]\"", `:4: the endpoint of backend 'x' is the address 2001:db8::1, which no bucket's name can stand before; set path_style = true`},
+	{"an IPv6 address without brackets", "[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"http://2001:db8::1\"", `:4: the endpoint of backend 'x' is no URL; want http://HOST[:PORT] or https://HOST[:PORT]`},
+	{"an endpoint on an interface", "[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"http://[fe80::1%25eth0]:9000\"", `:4: the endpoint of backend 'x' names an interface of this host; want http://HOST[:PORT] or https://HOST[:PORT]`},
+	{"an endpoint with a port that is none", "[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"http://minio:99999\"", `:4: the endpoint of backend 'x' has a port that is none; want http://HOST[:PORT] or https://HOST[:PORT]`},
+	{"a path style in words", "[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\npath_style = \"true\"", `:4: storage.backends.x.path_style is the string "true", want a boolean`},
 	{"an endpoint with a path", "[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\nendpoint = \"http://minio:9000/b\"", `:4: the endpoint of backend 'x' has more than a host; want http://HOST[:PORT] or https://HOST[:PORT]`},
 	{"an access key alone", "[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\naccess_key = \"SECRETWORD\"", `:2: backend 'x' has an access key alone; set secret_key or secret_key_env as well`},
 	{"a secret key alone", "[storage.backends.x]\ntype = \"s3\"\nbucket = \"b\"\nsecret_key_env = \"S\"", `:2: backend 'x' has a secret key alone; set access_key or access_key_env as well`},
@@ -63,7 +78,7 @@ var ociRefusals = []struct{ name, text, want string }{
 const (
 	ociTable  = "[worker.sandbox]\nruntime = \"oci\"\n"
 	fsBackend = "[storage.backends.disk]\ntype = \"filesystem\"\npath = \"/srv\"\n"
-	s3Backend = "[storage.backends.s3]\ntype = \"s3\"\nendpoint = \"http://192.0.2.1:9000\"\nbucket = \"b\"\naccess_key = \"ACCESSWORD\"\nsecret_key = \"SECRETWORD\"\n"
+	s3Backend = "[storage.backends.s3]\ntype = \"s3\"\nendpoint = \"http://192.0.2.1:9000\"\npath_style = true\nbucket = \"bundles\"\naccess_key = \"ACCESSWORD\"\nsecret_key = \"SECRETWORD\"\n"
 )
 
 func TestEachRuleOfTheImageRuntimesIsOneLine(t *testing.T) {

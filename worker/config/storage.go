@@ -5,7 +5,9 @@ import (
 	"maps"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -120,6 +122,9 @@ func (d *document) validateBackend(b Backend) error {
 	if fault := endpointFault(b.Endpoint); fault != "" {
 		return d.refuse(at("endpoint"), "the endpoint of backend '%s' %s; want http://HOST[:PORT] or https://HOST[:PORT]", b.Name, fault)
 	}
+	if host, is := endpointAddr(b.Endpoint); is && !b.PathStyle {
+		return d.refuse(at("endpoint"), "the endpoint of backend '%s' is the address %s, which no bucket's name can stand before; set path_style = true", b.Name, host)
+	}
 	return d.validateCredentials(b, at)
 }
 
@@ -156,8 +161,27 @@ func endpointFault(endpoint string) string {
 		return "has no scheme or no host"
 	case u.Path != "" && u.Path != "/", u.RawQuery != "", u.Fragment != "":
 		return "has more than a host"
+	case strings.Contains(u.Hostname(), "%"):
+		return "names an interface of this host"
+	case u.Port() != "" && !validPort(u.Port()):
+		return "has a port that is none"
 	}
 	return ""
+}
+
+func validPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
+}
+
+// endpointAddr is the address that an endpoint has for a host.
+func endpointAddr(endpoint string) (netip.Addr, bool) {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return ip, err == nil
 }
 
 // validateBundles refuses a bundle backend that is not there, or that the
@@ -191,20 +215,34 @@ func (d *document) validateBundles(c *Config, names []string) error {
 	if err := d.validateBackend(b); err != nil {
 		return err
 	}
-	if isLoopback(b.Endpoint) {
-		return d.refuse("storage"+sep+"backends"+sep+b.Name+sep+"endpoint", "the endpoint of backend '%s' is a loopback address, which in a sandbox is the sandbox's own; want one that this host and a container both reach", b.Name)
+	return d.validateReach(s.Runtime, b)
+}
+
+// validateReach refuses a bundle backend that no sandbox reaches.
+func (d *document) validateReach(runtime string, b Backend) error {
+	at := func(key string) string { return "storage" + sep + "backends" + sep + b.Name + sep + key }
+	ip, isAddr := endpointAddr(b.Endpoint)
+	switch {
+	case isLoopback(b.Endpoint):
+		return d.refuse(at("endpoint"), "the endpoint of backend '%s' is a loopback address, which in a sandbox is the sandbox's own; want one that this host and a container both reach", b.Name)
+	case isAddr && runtime == "oci" && !ip.Unmap().Is4():
+		return d.refuse(at("endpoint"), "the endpoint of backend '%s' is an IPv6 address, and the networks of runs under runtime 'oci' are IPv4; name the server by its IPv4 address, or by a name that has one", b.Name)
+	case !bucketForm.MatchString(b.Bucket):
+		return d.refuse(at("bucket"), "bucket %.80q of backend '%s' is no bucket's name; want 3 to 63 of letters, digits, - _ . between letters or digits", b.Bucket, b.Name)
 	}
 	return nil
 }
 
+// bucketForm is what servers take, which is more than S3 has for new buckets.
+var bucketForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]{1,61}[0-9A-Za-z]$`)
+
 // isLoopback tells an endpoint that every host has to itself.
 func isLoopback(endpoint string) bool {
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return false
+	if ip, is := endpointAddr(endpoint); is {
+		return ip.Unmap().IsLoopback() || ip.IsUnspecified()
 	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && (ip.IsLoopback() || ip.IsUnspecified())
+	u, err := url.Parse(endpoint)
+	return err == nil && strings.EqualFold(strings.TrimSuffix(u.Hostname(), "."), "localhost")
 }
 
 // presignFault says why a runtime can't move its bundles through a backend of

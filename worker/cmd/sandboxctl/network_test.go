@@ -14,7 +14,7 @@ import (
 func storageConfig(t *testing.T, endpoint string) string {
 	t.Helper()
 	return put(t, "config.toml", fmt.Appendf(nil, "[worker.sandbox]\nruntime = \"oci\"\n[worker.sandbox.oci]\ntransport = \"storage\"\nstorage_pool = \"10.214.0.0/24\"\n"+
-		"[storage.backends.s3]\ntype = \"s3\"\nendpoint = %q\nbucket = \"b\"\npath_style = true\naccess_key = \"KEYWORD\"\nsecret_key = \"KEYWORD\"\n", endpoint))
+		"[storage.backends.s3]\ntype = \"s3\"\nendpoint = %q\nbucket = \"bundles\"\npath_style = true\naccess_key = \"KEYWORD\"\nsecret_key = \"KEYWORD\"\n", endpoint))
 }
 
 func TestTheFirewallIsPrintedWithTheStoragesAddressAndTheAllowedOnes(t *testing.T) {
