@@ -98,8 +98,7 @@ func (a *app) execute(ctx context.Context, root *cobra.Command) error {
 
 // say prints one line to stderr, whatever is in it.
 func (a *app) say(format string, args ...any) {
-	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
-	fmt.Fprintln(a.stderr, ui.Clean(text))
+	fmt.Fprintln(a.stderr, ui.Line(fmt.Sprintf(format, args...)))
 }
 
 func (a *app) root() *cobra.Command {

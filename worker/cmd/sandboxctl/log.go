@@ -69,6 +69,6 @@ func (a *app) refusal(err error) error {
 	}
 	a.say("ERROR sandbox: %s", failed)
 	a.say("ERROR sandbox: refusing to start — a worker without its sandbox scans nothing, it does not scan unsandboxed")
-	fmt.Fprintf(a.stderr, "       (%s)\n", ui.Clean(strings.Join(strings.Fields(hint), " ")))
+	fmt.Fprintf(a.stderr, "       (%s)\n", ui.Line(hint))
 	return quiet(ExitFailed)
 }

@@ -116,3 +116,26 @@ func TestAMissingEngineIsARefusalThatSaysWhatToInstall(t *testing.T) {
 		t.Errorf("status %d, %s", r.status, r.stderr)
 	}
 }
+
+// A server that wants the bucket in the path is asked for by a name that nobody
+// knows when path_style is forgotten.
+func TestAForgottenPathStyleIsNamed(t *testing.T) {
+	if _, err := exec.LookPath("podman"); err != nil {
+		t.Skip("not run: there is no podman on PATH")
+	}
+	const want = "cache.server.invalid is the bucket before the server's name: set [storage.backends.minio] path_style = true"
+	for style, named := range map[string]bool{"false": true, "true": false} {
+		config := put(t, "c.toml", fmt.Appendf(nil, "[worker.sandbox]\nruntime = \"oci\"\n[worker.sandbox.oci]\ntransport = \"storage\"\npull = \"never\"\n"+
+			"[storage.backends.minio]\ntype = \"s3\"\nendpoint = \"http://server.invalid:9000\"\nbucket = \"cache\"\npath_style = %s\naccess_key = \"a\"\nsecret_key = \"s\"\n", style))
+		r := sandboxctl(t, engineEnv(), "run", "--config", config, "--image", "localhost/none", "--", "x")
+		lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
+		if r.status != ExitRunFailed || !strings.Contains(lines[len(lines)-1], "server.invalid") {
+			t.Errorf("path_style %s: status %d, %s", style, r.status, r.stderr)
+		}
+		for _, line := range lines {
+			if strings.Contains(line, "server.invalid") && strings.Contains(line, want) != named {
+				t.Errorf("path_style %s: %s", style, line)
+			}
+		}
+	}
+}

@@ -115,3 +115,42 @@ func TestAFullDiskUnderTheRunDirectoryIsSaidSo(t *testing.T) {
 		t.Errorf("left behind: %s", left)
 	}
 }
+
+// What a scanner, an artifact or a command line has in it stays on its line, and
+// acts on no terminal.
+func TestNoErrorOfARunIsMoreThanItsLine(t *testing.T) {
+	const hostile = "\x1b]0;x\x07\x1b[2J\r\nsandboxctl: forged\u202e"
+	evil := put(t, "x", tgz(t, entry{"../" + hostile, "x"}))
+	dir := filepath.Join(t.TempDir(), hostile)
+	for name, c := range map[string]struct {
+		flags, argv []string
+		lines       int
+		want        string
+	}{
+		"a command":                 {nil, []string{hostile}, 1, "command_missing"},
+		"an entry's name":           {[]string{"--archive", "x=" + evil}, []string{"tool", "echo"}, 1, "the artifact was refused"},
+		"a room":                    {[]string{"--room", hostile}, []string{"tool", "echo"}, 1, "--room: "},
+		"a file":                    {[]string{"--file", "x=" + dir}, []string{"tool", "echo"}, 1, "no such file"},
+		"a file's place":            {[]string{"--file", hostile + "=" + evil}, []string{"tool", "echo"}, 1, "control character"},
+		"a run directory":           {[]string{"--run-dir", dir}, []string{"tool", "echo"}, 1, "does not exist"},
+		"its standard error":        {nil, []string{"tool", "complain", hostile}, 2, "forged"},
+		"a report beside a failure": {[]string{"--report", filepath.Join(dir, "r")}, []string{hostile}, 1, "no such file or directory; sandbox bwrap: run "},
+	} {
+		r := tool(t, c.flags, c.argv...)
+		if r.status == 0 || strings.Count(r.stderr, "\n") != c.lines || !strings.Contains(r.stderr, c.want) ||
+			strings.ContainsAny(r.stderr, "\x1b\x07\r\u202e") || strings.Contains(r.stderr, "\nsandboxctl: forged") && c.lines == 1 {
+			t.Errorf("%s: status %d, %q, want %q", name, r.status, r.stderr, c.want)
+		}
+	}
+	// Standard output is the command's own, on no terminal.
+	if r := tool(t, nil, "tool", "echo", hostile); r.status != 0 || r.stdout != hostile {
+		t.Errorf("status %d, %q", r.status, r.stdout)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // a place for rooms
+		t.Fatal(err)
+	}
+	pin := sandboxctl(t, nil, "tree", "tool", "--rooms", dir, "--file", built(t, "tool"), "--command", "tool", "--pin")
+	if pin.status != 0 || strings.Count(pin.stdout, "\n") != 2 || strings.ContainsAny(pin.stdout, "\x1b\x07\r\u202e") {
+		t.Errorf("a pin: status %d, %q %q", pin.status, pin.stdout, pin.stderr)
+	}
+}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/worker/build"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 	"github.com/batleforc/batlehub-sandbox/worker/internal/identity"
 )
@@ -49,8 +52,23 @@ func (s *session) sweep(ctx context.Context) {
 		return err
 	})
 	if err != nil && ctx.Err() == nil && sandbox.CodeOf(err) != sandbox.CodeNoEngine {
-		s.app.say("sandboxctl: warning: sweeping: %s", err)
+		s.app.say("sandboxctl: warning: sweeping: %s", s.explain(err))
 	}
+}
+
+// explain adds to an error what this configuration makes likely: that the name
+// which nobody knows is the bucket's, put before the server's. A storage error
+// has the resolver's words, and not its error.
+func (s *session) explain(err error) error {
+	b, is := s.config.BundleBackend()
+	if err == nil || !is || b.PathStyle {
+		return err
+	}
+	u, parseErr := url.Parse(build.StorageURL(b))
+	if parseErr != nil || !strings.Contains(err.Error(), "lookup "+u.Hostname()) {
+		return err
+	}
+	return fmt.Errorf("%w; %s is the bucket before the server's name: set [storage.backends.%s] path_style = true for a server that wants it in the path, as most but AWS do", err, u.Hostname(), b.Name)
 }
 
 // end ends the runtime, which waits for what it still cleans up, after a command
@@ -65,5 +83,5 @@ func (s *session) end(err error) error {
 	if closing != nil {
 		closing = fmt.Errorf("closing the runtime: %w", closing)
 	}
-	return errors.Join(err, closing)
+	return errors.Join(s.explain(err), closing)
 }

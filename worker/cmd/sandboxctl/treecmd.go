@@ -123,7 +123,7 @@ func (a *app) pin(ctx context.Context, dir string) error {
 	if err != nil {
 		return plainPathError(err)
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s: pinned %s\n", file, digest)
+	_, err = fmt.Fprintf(a.stdout, "%s: pinned %s\n", ui.Clean(file), digest)
 	return err
 }
 

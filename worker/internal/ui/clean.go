@@ -50,6 +50,32 @@ func CleanText(s string) string {
 	return b.String()
 }
 
+// Line is Clean for text of any number of lines, such as that of errors that
+// were joined, which becomes one: what was on lines of its own is set apart.
+func Line(s string) string {
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		words := strings.Join(strings.Fields(line), " ")
+		if words == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(joint(b.String()))
+		}
+		b.WriteString(words)
+	}
+	return Clean(b.String())
+}
+
+// joint is what goes between two lines: nothing but a blank where the first has
+// a sign at its end.
+func joint(before string) string {
+	if strings.ContainsAny(before[len(before)-1:], ".,:;!?-(") {
+		return " "
+	}
+	return "; "
+}
+
 func plain(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] > 0x7e {

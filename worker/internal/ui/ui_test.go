@@ -95,3 +95,20 @@ func TestProgressInAPipeIsSilent(t *testing.T) {
 		t.Errorf("%q, %v", b.String(), err)
 	}
 }
+
+func TestTextOfManyLinesBecomesOne(t *testing.T) {
+	for text, want := range map[string]string{
+		"one":                                 "one",
+		"":                                    "",
+		"\n \n":                               "",
+		"writing the report: no\nthe run: no": "writing the report: no; the run: no",
+		"a\n\nb\r\n  c\td\n":                  "a; b; c d",
+		"usage:\n  x\nand, \ny.":              "usage: x; and, y.",
+		"\x1b[2J\rsandboxctl: forged\n\x07":   "\\u001b[2J sandboxctl: forged; \\u0007",
+		"a\u2028b\u0085c\u00a0d\u202ee\xff":   "a b c d\\u202ee\\xff",
+	} {
+		if got := Line(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

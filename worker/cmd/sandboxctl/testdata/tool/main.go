@@ -24,6 +24,9 @@ func main() {
 	case "exit":
 		fmt.Fprintln(os.Stderr, "leaving\x1b[31m")
 		os.Exit(number(args[0]))
+	case "complain":
+		fmt.Fprintln(os.Stderr, args[0])
+		os.Exit(1)
 	case "kill":
 		_ = syscall.Kill(os.Getpid(), syscall.Signal(number(args[0])))
 		select {}
