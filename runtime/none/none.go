@@ -67,18 +67,14 @@ func (r *Runtime) Run(ctx context.Context, spec sandbox.RunSpec) (sandbox.RunOut
 	if fault := bundle.RefuseImage(spec.Image); fault != nil {
 		return sandbox.RunOutput{}, r.name(fault, spec)
 	}
-	ctx, done, err := r.runs.Begin(ctx)
-	if err != nil {
-		return sandbox.RunOutput{}, r.name(&sandbox.Error{Kind: sandbox.Cancelled, Err: err}, spec)
+	spec.Limits.Processes = 0
+	m := bundle.Manifest(spec, nil)
+	ctx, clock, done, fault := bundle.Begin(ctx, &r.runs, spec, m)
+	if fault != nil {
+		return sandbox.RunOutput{}, r.name(fault, spec)
 	}
 	defer done()
-	spec.Limits.Processes = 0
-	clock := bundle.Clock{Start: spec.StartTimeout, Timeout: spec.Timeout}
-	ctx, cancel := clock.Context(ctx)
-	defer cancel()
-	dir, err := r.store.Create(ctx, bundle.Request{
-		Manifest: bundle.Manifest(spec, nil), Artifact: spec.Bundle.Artifact, Deadline: clock.Deadline(),
-	})
+	dir, err := r.store.Create(ctx, bundle.Request{Manifest: m, Artifact: spec.Bundle.Artifact, Deadline: clock.Deadline()})
 	if err != nil {
 		return sandbox.RunOutput{}, err
 	}
