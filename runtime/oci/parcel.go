@@ -90,7 +90,11 @@ func (p remoteParcel) beside() string {
 
 // Close removes the bundle and the directory.
 func (p remoteParcel) Close(ctx context.Context) error {
-	return errors.Join(p.Remote.Close(ctx), p.closeDir())
+	err := p.Remote.Close(ctx)
+	if left := p.closeDir(); left != nil {
+		return errors.Join(err, left)
+	}
+	return err
 }
 
 func (p remoteParcel) closeDir() error {
