@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -346,6 +347,45 @@ func TestWithAnOpenNetworkTheScannerIsNotStarted(t *testing.T) {
 	b = newBed(t, "exit", "0")
 	b.m.Canaries, b.m.Network = []string{}, true
 	b.exited(0)
+}
+
+// A cluster's policy may be late. A probe gives it time, too, and says what it
+// finds then; that of another runtime asks once.
+func TestAProbeGivesAClustersPolicyTime(t *testing.T) {
+	for _, cluster := range []bool{true, false} {
+		l, err := net.Listen("tcp", net.JoinHostPort(routable(t).String(), "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		var came atomic.Int64
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_ = conn.Close()
+				came.Add(1)
+			}
+		}()
+		b := newBed(t)
+		b.m.Argv, b.m.Probe = []string{}, &wire.ProbeRequest{Commands: []string{}, KubernetesEnv: cluster}
+		b.m.Canaries = []string{l.Addr().String()}
+		b.opts.GateBound = 400 * time.Millisecond
+		r, _ := b.run()
+		if r.Ending != wire.EndProbed {
+			t.Fatalf("ending %s, failure %+v", r.Ending, r.Failure)
+		}
+		if asked := came.Load(); (asked > 1) != cluster {
+			t.Errorf("on a cluster: %t, and the canary was asked %d times", cluster, asked)
+		}
+		for _, v := range r.Probe.Verdicts {
+			if v.ID == wire.AssertNetwork && (v.Outcome != wire.Fail || !strings.Contains(v.Detail, l.Addr().String())) {
+				t.Errorf("%s: %s: %s", v.ID, v.Outcome, v.Detail)
+			}
+		}
+	}
 }
 
 func TestAProbeIsAnsweredInTheScannersPlace(t *testing.T) {

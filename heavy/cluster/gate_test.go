@@ -193,6 +193,41 @@ func TestAPolicyThatArrivesLateIsWaitedFor(t *testing.T) {
 	}
 }
 
+// A probe waits for it like a run: a worker's start must not depend on how soon
+// a policy is programmed.
+func TestAPolicyThatArrivesLateFailsNoProbe(t *testing.T) {
+	s := newScene(t)
+	type probed struct {
+		report sandbox.ProbeReport
+		err    error
+	}
+	done := make(chan probed, 1)
+	go func() {
+		report, err := s.runtime.Probe(t.Context(), sandbox.Room{Scanner: lab.Scanner, Image: s.image, Commands: []string{"inmate"}})
+		done <- probed{report, err}
+	}()
+	deadline := time.After(time.Minute)
+	for s.canary.came.Load() == 0 {
+		select {
+		case p := <-done:
+			t.Fatalf("the probe ended before its wall stood: %+v, %v", p.report, p.err)
+		case <-deadline:
+			t.Fatal("nobody came to the canary: the pod was never open, which proves nothing")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if err := s.Guard(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := <-done
+	if p.err == nil {
+		p.err = p.report.Err()
+	}
+	if p.err != nil {
+		t.Error(p.err)
+	}
+}
+
 // Without any policy the gate never opens: the scanner is not started.
 func TestAPolicyThatNeverArrivesIsAnErrorAndNoScan(t *testing.T) {
 	s := newScene(t)
