@@ -35,7 +35,7 @@ func (r *Runtime) Probe(ctx context.Context, room sandbox.Room) (sandbox.ProbeRe
 func (r *Runtime) probe(ctx context.Context, room sandbox.Room, m *wire.Manifest) (bundle.Answer, *sandbox.Error) {
 	return r.run(ctx, sandbox.RunSpec{
 		Bundle: sandbox.Bundle{Policy: m.Policy}, Limits: m.Limits, Label: m.Label,
-		Image: room.Image, Timeout: bundle.ProbeTimeout,
+		Image: room.Image, StartTimeout: room.StartTimeout, Timeout: bundle.ProbeTimeout,
 	}, m)
 }
 

@@ -118,6 +118,18 @@ func TestAProbeThatNeverStartedIsAReportWithTheClustersWords(t *testing.T) {
 	}
 }
 
+// A room whose image takes long to pull may have longer, and one that is to be
+// had at once need not wait.
+func TestARoomSaysHowLongItsProbeMayTakeToStart(t *testing.T) {
+	b := newBed(t)
+	b.server.kubelet = func(p *corev1.Pod) { b.schedule(p.Name) }
+	room := sandbox.Room{Scanner: "tool", Image: digest, StartTimeout: time.Second}
+	report, err := b.Probe(t.Context(), room)
+	if v, failed := report.Failed(); err != nil || !failed || v.ID != wire.AssertResult || report.Duration > 30*time.Second {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
 // Every right is tried, on a pod that there is not, and no pod is kept.
 func TestADoctorTriesEveryVerbAndMakesNoPod(t *testing.T) {
 	b := newBed(t)

@@ -23,7 +23,7 @@ func (r *Runtime) Probe(ctx context.Context, room sandbox.Room) (sandbox.ProbeRe
 	m.Limits.MemoryMB = min(m.Limits.MemoryMB, bundle.ProbeWallMB)
 	spec := sandbox.RunSpec{
 		Bundle: sandbox.Bundle{Policy: m.Policy}, Limits: m.Limits, Label: m.Label,
-		Image: room.Image, Timeout: bundle.ProbeTimeout,
+		Image: room.Image, StartTimeout: room.StartTimeout, Timeout: bundle.ProbeTimeout,
 	}
 	began := time.Now()
 	answer, fault := r.run(ctx, spec, m)

@@ -114,6 +114,10 @@ type Room struct {
 	WorkerRoom bool
 	// Limits are what the memory wall is probed at, where one is claimed.
 	Limits wire.Limits
+	// StartTimeout bounds the time until the agent has fetched its manifest,
+	// pulling the image included, for runtimes that run images; 0 means the
+	// default of a run.
+	StartTimeout time.Duration
 }
 
 // SweepPolicy says what is an orphan. The two questions are all there is: is

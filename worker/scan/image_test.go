@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox/sandboxtest"
@@ -51,7 +52,7 @@ func TestEachDistinctImageIsProbedOnceForAllItsScannersCommands(t *testing.T) {
 	r := request(t, rt, "a", "b", "c", "d")
 	r.Scanners[0].Image, r.Scanners[1].Image, r.Scanners[2].Image, r.Scanners[3].Image = "one", "two", "one", "one"
 	r.Scanners[3].Command = "a"
-	r.Base.WorkerImage = "two"
+	r.Base.WorkerImage, r.Base.StartTimeout = "two", time.Hour
 	if _, err := Do(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +60,9 @@ func TestEachDistinctImageIsProbedOnceForAllItsScannersCommands(t *testing.T) {
 	if len(probes) != 2 || probes[0].Image != "one" || !slices.Equal(probes[0].Commands, []string{"a", "c"}) || probes[0].WorkerRoom ||
 		probes[1].Image != "two" || !slices.Equal(probes[1].Commands, []string{"b"}) || !probes[1].WorkerRoom {
 		t.Errorf("%+v", probes)
+	}
+	if probes[0].StartTimeout != time.Hour || probes[1].StartTimeout != time.Hour {
+		t.Error("a probe may not take as long to start as a run")
 	}
 }
 

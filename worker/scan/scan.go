@@ -82,7 +82,7 @@ func Rooms(scanners []scanner.Definition, base scanner.Base) []sandbox.Room {
 		switch {
 		case shared < 0:
 			rooms = append(rooms, sandbox.Room{
-				Scanner: d.Name, Image: d.Image, Commands: []string{d.Command}, Limits: base.Limits,
+				Scanner: d.Name, Image: d.Image, Commands: []string{d.Command}, Limits: base.Limits, StartTimeout: base.StartTimeout,
 				WorkerRoom: d.Image != "" && d.Image == base.WorkerImage,
 			})
 		case !slices.Contains(rooms[shared].Commands, d.Command):

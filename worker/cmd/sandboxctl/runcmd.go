@@ -116,7 +116,7 @@ func (a *app) run(ctx context.Context, argv []string, f runFlags) (err error) {
 	defer progress.Stop()
 	progress.Start("probing the room")
 	p, err := s.Probe(ctx, sandbox.Room{
-		Scanner: spec.Label.Scanner, Image: spec.Image, Limits: spec.Limits,
+		Scanner: spec.Label.Scanner, Image: spec.Image, Limits: spec.Limits, StartTimeout: spec.StartTimeout,
 		WorkerRoom: s.Images != nil && s.Images.IsWorkers(spec.Image),
 	})
 	if err == nil {
