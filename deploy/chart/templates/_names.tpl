@@ -40,6 +40,11 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- .Values.worker.sandbox.kubernetes.namespace | default .Release.Namespace -}}
 {{- end -}}
 
+{{/* "true" where the sandboxes have a namespace of their own, in which nothing else is meant to run. */}}
+{{- define "sandbox.apart" -}}
+{{- if ne (include "sandbox.namespace" .) .Release.Namespace -}}true{{- end -}}
+{{- end -}}
+
 {{/* "true" under the runtime kubernetes. */}}
 {{- define "sandbox.pods" -}}
 {{- if eq .Values.worker.sandbox.runtime "kubernetes" -}}true{{- end -}}

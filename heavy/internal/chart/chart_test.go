@@ -156,7 +156,8 @@ func TestKubernetesAddsItsObjectsAndChangesNothingElse(t *testing.T) {
 	pods := documents(t, render(t, "kubernetes"))
 	added := map[string]bool{
 		"Role/batlehub-sandbox": true, "RoleBinding/batlehub-sandbox": true, "ServiceAccount/batlehub-sandbox": true,
-		"NetworkPolicy/batlehub-sandbox-storage": true, "NetworkPolicy/batlehub-sandbox-egress": true, "ResourceQuota/batlehub-sandbox": true,
+		"NetworkPolicy/batlehub-sandbox-storage": true, "NetworkPolicy/batlehub-sandbox-egress": true, "NetworkPolicy/batlehub-sandbox-deny": true,
+		"ResourceQuota/batlehub-sandbox": true,
 	}
 	for key := range pods {
 		if plain[key] == nil && !added[key] {

@@ -151,8 +151,9 @@ func TestTheWorkersPodIsRestrictedAndSoIsTheSandboxesNamespace(t *testing.T) {
 // is the worker's is not.
 func TestWhatIsTheSandboxesIsInTheirNamespace(t *testing.T) {
 	theirs := map[string]bool{
-		"Role/batlehub-sandbox": true, "RoleBinding/batlehub-sandbox": true, "ServiceAccount/scans": true, "ResourceQuota/batlehub-sandbox": true,
-		"NetworkPolicy/batlehub-sandbox-storage": true, "NetworkPolicy/batlehub-sandbox-egress": true,
+		"Role/batlehub-sandbox": true, "RoleBinding/batlehub-sandbox": true, "ServiceAccount/scans": true,
+		"ResourceQuota/batlehub-sandbox": true, "ResourceQuota/batlehub-sandbox-no-deadline": true,
+		"NetworkPolicy/batlehub-sandbox-storage": true, "NetworkPolicy/batlehub-sandbox-egress": true, "NetworkPolicy/batlehub-sandbox-deny": true,
 	}
 	for key, document := range documents(t, render(t, "kubernetes-full")) {
 		var head struct{ Metadata struct{ Namespace string } }

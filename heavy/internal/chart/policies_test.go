@@ -71,6 +71,29 @@ func TestARunReachesItsStorageTheResolverAndWhatIsAllowed(t *testing.T) {
 	}
 }
 
+// What neither policy selects reaches nothing: any pod where the namespace is the
+// sandboxes' own, whatever the worker says that the pod is; beside the worker what
+// is labelled a sandbox, and not the worker.
+func TestEveryOtherPodOfTheSandboxesReachesNothing(t *testing.T) {
+	for name, selector := range map[string]metav1.LabelSelector{
+		"kubernetes":      {MatchLabels: map[string]string{kubernetes.LabelName: kubernetes.AppName, kubernetes.LabelComponent: kubernetes.Component}},
+		"kubernetes-full": {},
+	} {
+		got := object[networkingv1.NetworkPolicy](t, documents(t, render(t, name)), "NetworkPolicy/batlehub-sandbox-deny").Spec
+		want := networkingv1.NetworkPolicySpec{
+			PodSelector: selector,
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+		}
+		if text(t, got) != text(t, want) {
+			t.Errorf("%s: the policy is\n%s\nwant\n%s", name, text(t, got), text(t, want))
+		}
+	}
+	// Names among the destinations don't make it another plugin's.
+	if documents(t, render(t, "kubernetes-fqdn"))["NetworkPolicy/batlehub-sandbox-deny"] == nil {
+		t.Error("with Cilium's policies there is none")
+	}
+}
+
 func text(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)

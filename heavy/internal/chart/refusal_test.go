@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,27 @@ func TestTheQuotaIsReplicasTimesPoolTimesCost(t *testing.T) {
 		// namespace, the quota is the sandboxes'.
 		if len(q.Scopes) != 1 || q.Scopes[0] != corev1.ResourceQuotaScopeTerminating {
 			t.Errorf("%+v: the scopes are %v", c, q.Scopes)
+		}
+	}
+}
+
+// In a namespace of the sandboxes' own both quotas together have every pod: with a
+// deadline it counts, and without one there is none. One that the worker shares has
+// the worker's pods, which have no deadline.
+func TestNoPodWithoutADeadlineHasRoomWhereTheNamespaceIsTheSandboxesOwn(t *testing.T) {
+	all := documents(t, render(t, "kubernetes-full"))
+	counted := object[corev1.ResourceQuota](t, all, "ResourceQuota/batlehub-sandbox").Spec
+	barred := object[corev1.ResourceQuota](t, all, "ResourceQuota/batlehub-sandbox-no-deadline").Spec
+	scopes := append(slices.Clone(counted.Scopes), barred.Scopes...)
+	if want := []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating}; !slices.Equal(scopes, want) {
+		t.Errorf("the scopes are %v, want %v, which are every pod", scopes, want)
+	}
+	if pods, limited := barred.Hard[corev1.ResourcePods]; !limited || !pods.IsZero() {
+		t.Errorf("there is room for %s pods without a deadline (limited: %v)", pods.String(), limited)
+	}
+	for _, over := range []string{"", "worker: {sandbox: {kubernetes: {namespace: batlehub}}}"} {
+		if documents(t, render(t, "kubernetes", over))["ResourceQuota/batlehub-sandbox-no-deadline"] != nil {
+			t.Errorf("%q: the worker's own pods, which have no deadline, are refused", over)
 		}
 	}
 }
