@@ -3,16 +3,12 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
-	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
 // Aspect is one thing that a cluster has, or lacks, for this runtime.
@@ -30,7 +26,10 @@ type Aspect struct {
 // It uses the rights of a run and no other: each verb is tried on a pod that
 // there is not, and a pod is made that the server checks in every way and does
 // not keep. c needs no Hop. Whether walls stand is left to the probe.
-func Examine(ctx context.Context, c Config) []Aspect {
+//
+// runs are the runs that pods are to be made for, as far as they are known
+// without an input; without any it is one run with the defaults.
+func Examine(ctx context.Context, c Config, runs ...sandbox.RunSpec) []Aspect {
 	c = c.withDefaults()
 	p, err := newPods(c)
 	if err == nil {
@@ -43,7 +42,7 @@ func Examine(ctx context.Context, c Config) []Aspect {
 	if server.Fault != nil && server.Fault.Code == sandbox.CodeNoEngine {
 		return []Aspect{server}
 	}
-	return []Aspect{server, p.examineRights(ctx), p.examinePod(ctx, c)}
+	return []Aspect{server, p.examineRights(ctx), p.examinePods(ctx, c, runs)}
 }
 
 // examineServer asks for one page of one pod.
@@ -87,32 +86,4 @@ func (p *pods) tryWatch(ctx context.Context, name string) error {
 		w.Stop()
 	}
 	return err
-}
-
-// examinePod has the server check a run's pod and forget it again: by that the
-// namespace, the service account, the classes, the quota and Pod Security are
-// looked at as a run's would be.
-func (p *pods) examinePod(ctx context.Context, c Config) Aspect {
-	a := Aspect{Name: "pods", Detail: "the API server takes a run's pod: namespace, service account, quota and Pod Security let it pass"}
-	if c.RuntimeClass != "" {
-		a.Detail += ", and there is a runtime class " + c.RuntimeClass
-	}
-	image := c.Image
-	if image == "" {
-		image = "sandbox.invalid/none"
-	}
-	pod := podManifest(c, sandbox.RunSpec{
-		Bundle: sandbox.Bundle{Policy: wire.DefaultExtractPolicy()}, Limits: wire.DefaultLimits(),
-		Timeout: bundle.ProbeTimeout, StartTimeout: time.Minute,
-		Label: wire.Label{Worker: c.Worker, Job: "doctor", Scanner: "doctor", Attempt: 1},
-	}, image, urls{"https://sandbox.invalid/in", "https://sandbox.invalid/out"})
-	pod.OwnerReferences = nil
-	var made *corev1.Pod
-	var err error
-	if made, err = p.create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
-		a.Fault = apiFault("trying to create a pod", err)
-	} else if len(made.Spec.Containers) != len(pod.Spec.Containers) || len(made.Spec.InitContainers) > 0 {
-		a.Detail += fmt.Sprintf("; but something in the cluster adds containers to it (%d in all), and the probe will tell", len(made.Spec.Containers)+len(made.Spec.InitContainers))
-	}
-	return a
 }

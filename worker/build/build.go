@@ -25,6 +25,9 @@ type Options struct {
 	// Scanners are those of the configuration, for runtimes that know more of
 	// each than its runs.
 	Scanners map[string]config.Scanner
+	// Runs are the runs that there will be, without their input, for a doctor to
+	// ask after.
+	Runs []sandbox.RunSpec
 	// Worker is the id of this worker.
 	Worker string
 	// Unsafe says that Unsafe was set, and so that walls may be missing.

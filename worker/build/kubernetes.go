@@ -100,7 +100,7 @@ func clusterHost(o Options) doctor.Cluster {
 				return []doctor.Check{{Name: "API server", Outcome: doctor.Fail, Detail: err.Error()}}
 			}
 			var checks []doctor.Check
-			for _, a := range kubernetes.Examine(ctx, c) {
+			for _, a := range kubernetes.Examine(ctx, c, o.Runs...) {
 				checks = append(checks, checkOf(a.Name, a.Detail, a.Fault))
 			}
 			return checks

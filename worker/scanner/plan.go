@@ -153,6 +153,10 @@ func (d Definition) timeline(t Target, b Base) Step {
 	}
 }
 
+// Run is a run of this scanner without its input: all that a runtime has to
+// provide for it.
+func (d Definition) Run(b Base) sandbox.RunSpec { return d.spec(b, d.Layout, nil, Target{}) }
+
 func (d Definition) spec(b Base, l Layout, args []string, t Target) sandbox.RunSpec {
 	limits := b.Limits
 	limits.AddressSpaceMB = limits.MemoryMB

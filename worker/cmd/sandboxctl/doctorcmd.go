@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/firewall"
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/worker/build"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
 	"github.com/batleforc/batlehub-sandbox/worker/doctor"
@@ -42,17 +43,20 @@ func (a *app) doctor(c *cobra.Command, names []string, format string) error {
 	if err != nil {
 		return err
 	}
-	rooms, err := doctorRooms(conf, names)
+	definitions, err := doctorScanners(conf, names)
 	if err != nil {
 		return err
 	}
+	images := a.doctorImages(conf, definitions)
+	runs := doctorRuns(conf, definitions, images)
 	agent, _ := findAgent("")
 	progress := ui.NewProgress(a.stderr)
 	progress.Start("looking at this host")
 	checks := doctor.Examine(c.Context(), doctor.Host{
-		Runtimes: build.Host(build.Options{Sandbox: conf.Worker.Sandbox, Scanners: conf.Scanners}), Sandbox: conf.Worker.Sandbox, Rooms: rooms, Agent: agent,
+		Runtimes: build.Host(build.Options{Sandbox: conf.Worker.Sandbox, Scanners: conf.Scanners, Runs: runs}), Sandbox: conf.Worker.Sandbox,
+		Rooms: doctorRooms(definitions), Agent: agent,
 		Unsafe: a.getenv(build.Unsafe) == "1", UnsafeName: build.Unsafe, EUID: os.Geteuid(),
-		Images: a.doctorImages(conf, rooms), Parallel: conf.Worker.MaxConcurrent, User: userName(),
+		Images: images, Parallel: conf.Worker.MaxConcurrent, User: userName(),
 		Zones: func(ctx context.Context) ([]firewall.Zone, error) { return build.Zones(ctx, conf, nil) },
 	})
 	progress.Stop()
@@ -68,27 +72,30 @@ func (a *app) doctor(c *cobra.Command, names []string, format string) error {
 	return nil
 }
 
-// doctorRooms are the rooms to look at; a configuration without scanners has
-// none.
-func doctorRooms(conf *config.Config, names []string) ([]doctor.Room, error) {
+// doctorScanners are the scanners whose rooms are looked at; a configuration
+// without scanners has none.
+func doctorScanners(conf *config.Config, names []string) ([]scanner.Definition, error) {
 	if len(names) == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(conf.Scanners)), scanner.Needed) {
 		return nil, nil
 	}
-	definitions, err := scanners(conf, names)
+	return scanners(conf, names)
+}
+
+func doctorRooms(definitions []scanner.Definition) []doctor.Room {
 	var rooms []doctor.Room
 	for _, d := range definitions {
 		rooms = append(rooms, doctor.Room{Scanner: d.Name, Command: d.Command})
 	}
-	return rooms, err
+	return rooms
 }
 
-// doctorImages are the images of those rooms' scanners.
-func (a *app) doctorImages(conf *config.Config, rooms []doctor.Room) []doctor.Image {
+// doctorImages are the images of those scanners, one each.
+func (a *app) doctorImages(conf *config.Config, definitions []scanner.Definition) []doctor.Image {
 	images := build.Images{Configured: conf.Worker.Sandbox.DefaultImage(), Worker: a.getenv(build.ImageVariable), Runtime: conf.Worker.Sandbox.Runtime}
 	var all []doctor.Image
-	for _, r := range rooms {
-		image := doctor.Image{Scanner: r.Scanner}
-		name, err := images.Of(r.Scanner, conf.Scanners[r.Scanner].Image)
+	for _, d := range definitions {
+		image := doctor.Image{Scanner: d.Name}
+		name, err := images.Of(d.Name, d.Image)
 		if err != nil {
 			image.Problem = err.Error()
 		}
@@ -96,6 +103,21 @@ func (a *app) doctorImages(conf *config.Config, rooms []doctor.Room) []doctor.Im
 		all = append(all, image)
 	}
 	return all
+}
+
+// doctorRuns are the runs that there will be of those scanners, in their images,
+// or one by the configuration's own limits where there is no scanner.
+func doctorRuns(conf *config.Config, definitions []scanner.Definition, images []doctor.Image) []sandbox.RunSpec {
+	base := baseOf(conf.Worker.Sandbox)
+	if len(definitions) == 0 {
+		return []sandbox.RunSpec{scanner.Definition{Name: "doctor"}.Run(base)}
+	}
+	var runs []sandbox.RunSpec
+	for i, d := range definitions {
+		d.Image = images[i].Name
+		runs = append(runs, d.Run(base))
+	}
+	return runs
 }
 
 // userName is the name of this process's user, as /etc/subuid has it.
