@@ -23,6 +23,9 @@ import (
 type install struct {
 	*cluster.Cluster
 	sandboxes string
+	// scanner is the image of one, and storage what its runs reach.
+	scanner string
+	storage netip.AddrPort
 }
 
 // newInstall installs the chart with a worker and a scanner built from here, and
@@ -39,7 +42,7 @@ func newInstall(t *testing.T, more string) *install {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &install{c, name + "-boxes"}
+	i := &install{Cluster: c, sandboxes: name + "-boxes", storage: netip.MustParseAddrPort(server.Address())}
 	t.Cleanup(func() {
 		_, err := i.Kubectl(context.Background(), "", "delete", "namespace", i.sandboxes, "--ignore-not-found", "--wait=false")
 		if err := errors.Join(err, i.Close(context.Background())); err != nil {
@@ -49,9 +52,10 @@ func newInstall(t *testing.T, more string) *install {
 	if err := i.Apply(t.Context(), fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: storage-keys}\nstringData: {S3_ACCESS_KEY: %s, S3_SECRET_KEY: %s}\n", s3server.AccessKey, s3server.SecretKey)); err != nil {
 		t.Fatal(err)
 	}
-	worker, scanner := i.images(t)
+	var worker string
+	worker, i.scanner = i.images(t)
 	file := filepath.Join(t.TempDir(), "values.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, valuesFormat, worker, i.sandboxes, netip.MustParseAddrPort(server.Address()).Addr(), netip.MustParseAddrPort(server.Address()).Port(), server.Address(), s3server.Bucket, scanner), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, valuesFormat, worker, i.sandboxes, i.storage.Addr(), i.storage.Port(), server.Address(), s3server.Bucket, i.scanner), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	over := filepath.Join(t.TempDir(), "more.yaml")
