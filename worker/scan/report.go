@@ -82,6 +82,8 @@ type Scanner struct {
 	Notes []string `json:"notes,omitempty"`
 	// Error says why there is no answer.
 	Error string `json:"error,omitempty"`
+	// Err is that of the last run that gave no answer, for programs.
+	Err error `json:"-"`
 	// Refusal says why the artifact was refused.
 	Refusal *wire.Refusal `json:"refusal,omitempty"`
 	Runs    []Run         `json:"runs"`

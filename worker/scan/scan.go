@@ -60,7 +60,7 @@ func Do(ctx context.Context, r Request) (report Report, err error) {
 	for _, d := range r.Scanners {
 		if ctx.Err() != nil {
 			report.weigh(Failed)
-			return report, context.Cause(ctx)
+			return report, stopped(ctx, report)
 		}
 		s := r.scan(ctx, d)
 		report.Scanners = append(report.Scanners, s)
@@ -68,9 +68,19 @@ func Do(ctx context.Context, r Request) (report Report, err error) {
 	}
 	if ctx.Err() != nil {
 		report.weigh(Failed)
-		return report, context.Cause(ctx)
+		return report, stopped(ctx, report)
 	}
 	return report, nil
+}
+
+// stopped is the error of a scan whose ctx has ended: that of the run which was
+// ended by it, for it says what could not be cleaned up.
+func stopped(ctx context.Context, report Report) error {
+	cause := context.Cause(ctx)
+	if n := len(report.Scanners); n > 0 && errors.Is(report.Scanners[n-1].Err, cause) {
+		return report.Scanners[n-1].Err
+	}
+	return cause
 }
 
 // Rooms are the rooms that scanners need, each once: a scanner's own, or an
@@ -172,6 +182,7 @@ func (s *Scanner) failed(err error, step scanner.Step, out sandbox.RunOutput) bo
 	if errors.Is(err, findings.ErrOutput) && out.Result.Signal != "" {
 		err = fmt.Errorf("%w (%s)", err, out.Result.Signal)
 	}
+	s.Err = err
 	if step.Optional {
 		s.Notes = append(s.Notes, err.Error())
 		return true

@@ -117,6 +117,20 @@ func TestACancelledScanSaysSoAndStartsNothingMore(t *testing.T) {
 	}
 }
 
+// What a run that was ended could not take away is known from its error alone.
+func TestAStoppedScansErrorIsThatOfTheRunItEnded(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop, left := errors.New("stop"), errors.New("a pod may be left")
+	rt := sandboxtest.New("fake")
+	rt.OnRun = func(context.Context, sandbox.RunSpec) (sandbox.RunOutput, error) {
+		cancel(stop)
+		return sandbox.RunOutput{}, &sandbox.Error{Kind: sandbox.Cancelled, Runtime: "fake", Err: errors.Join(stop, left)}
+	}
+	if _, err := Do(ctx, request(t, rt, "a", "b")); !errors.Is(err, stop) || !errors.Is(err, left) {
+		t.Error(err)
+	}
+}
+
 func TestAnOptionalStepThatFailsIsANoteAndNoFailure(t *testing.T) {
 	rt := sandboxtest.New("fake")
 	rt.OnRun = func(_ context.Context, s sandbox.RunSpec) (sandbox.RunOutput, error) {

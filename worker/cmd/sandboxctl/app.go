@@ -30,6 +30,9 @@ type app struct {
 	getenv         func(string) string
 	// busy counts what has to be cleaned up before the program may end.
 	busy atomic.Int32
+	// leaves says what may be left when the program ends while it is busy; nil
+	// where nothing can be.
+	leaves atomic.Pointer[string]
 
 	// The flags that every command has.
 	configs []string
@@ -46,36 +49,28 @@ func (a *app) main(args []string) int {
 		a.say("sandboxctl: %s", err)
 		return ExitFailed
 	}
-	ctx, stop := withSignals(context.Background())
+	ctx, again, stop := withSignals(context.Background())
 	defer stop()
 	// A reader that went away is an error of a write, and not the end of a
 	// process that has things to clean up.
 	ignoreBrokenPipes()
 	root := a.root()
 	root.SetArgs(args)
-	err := a.execute(ctx, root)
+	err := a.execute(ctx, again, root)
 	status := statusOf(ctx, err)
 	if _, silent := errors.AsType[quiet](err); err != nil && !silent && !errors.Is(err, syscall.EPIPE) {
 		if s, stopped := errors.AsType[*signalError](context.Cause(ctx)); stopped {
-			err = s
+			err = stoppedBy(s, err)
 		}
 		a.say("sandboxctl: %s", err)
 	}
 	return status
 }
 
-// idlePatience and busyPatience are how long a command may take to end once a
-// signal came: without anything to clean up, and with. What still cleans up
-// after the second is stuck, and the run directories are removed by a process
-// of their own when this one ends.
-const (
-	idlePatience = time.Second
-	busyPatience = 20 * time.Second
-)
-
-// execute runs the command, and ends when it does or soon after a signal. A
-// command that reads can be stuck in the kernel, where no context reaches it.
-func (a *app) execute(ctx context.Context, root *cobra.Command) error {
+// execute runs the command, and ends when it does, soon after a signal, or at
+// once when there is another. A command that reads can be stuck in the kernel,
+// where no context reaches it.
+func (a *app) execute(ctx context.Context, again <-chan struct{}, root *cobra.Command) error {
 	ended := make(chan error, 1)
 	go func() { ended <- root.ExecuteContext(ctx) }()
 	select {
@@ -87,13 +82,15 @@ func (a *app) execute(ctx context.Context, root *cobra.Command) error {
 		select {
 		case err := <-ended:
 			return err
+		case <-again:
+			return a.abandon(ctx, "a second signal came before all was cleaned up")
 		case <-time.After(patience):
 		}
 		if a.busy.Load() == 0 {
 			break
 		}
 	}
-	return context.Cause(ctx)
+	return a.abandon(ctx, fmt.Sprintf("%s later not all was cleaned up", busyPatience))
 }
 
 // say prints one line to stderr, whatever is in it.
@@ -254,6 +251,9 @@ func (a *app) openWith(ctx context.Context, c *config.Config, definitions []scan
 	s.base.WorkerImage = image
 	if err := s.place(); err != nil {
 		return nil, s.end(err)
+	}
+	if c.Worker.Sandbox.OrphanAfter() != 0 {
+		a.leaves.Store(new(leavesOf(s)))
 	}
 	s.sweep(ctx)
 	return s, nil

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -90,26 +91,43 @@ func (e *signalError) Error() string {
 	return "stopped by " + unix.SignalName(e.signal)
 }
 
+// repeated is how long after the first signal another one is somebody's wish,
+// and no longer the same event told twice: a terminal's Ctrl-C reaches a whole
+// group, some of which pass it on.
+const repeated = 500 * time.Millisecond
+
 // withSignals ends the context at the first SIGINT, SIGTERM or, unless that is
-// ignored as nohup has it, SIGHUP of a terminal that goes away. Further ones
-// change nothing: what is being cleaned up by then takes a bounded time, and
-// ending before it is done would leave something behind.
-func withSignals(parent context.Context) (context.Context, func()) {
+// ignored as nohup has it, SIGHUP of a terminal that goes away. What is cleaned
+// up by then takes a bounded time, and ending before it is done leaves something
+// behind; whoever wants that asks once more, by a SIGINT or a SIGTERM, which
+// again tells.
+func withSignals(parent context.Context) (ctx context.Context, again <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
+	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	done := make(chan struct{})
+	done, second := make(chan struct{}), make(chan struct{})
 	go func() {
-		select {
-		case s := <-signals:
-			cancel(&signalError{s.(syscall.Signal)})
-		case <-done:
+		var first time.Time
+		for {
+			select {
+			case s := <-signals:
+				switch {
+				case first.IsZero():
+					first = time.Now()
+					cancel(&signalError{s.(syscall.Signal)})
+				case s != syscall.SIGHUP && time.Since(first) >= repeated:
+					close(second)
+					return
+				}
+			case <-done:
+				return
+			}
 		}
 	}()
-	return ctx, func() {
+	return ctx, second, func() {
 		close(done)
 		cancel(nil)
 	}

@@ -40,11 +40,11 @@ func (a *app) probe(c *cobra.Command, names []string, format string) (err error)
 		progress.Start("probing " + scan.RoomName(room))
 		p, err := s.Probe(c.Context(), room)
 		progress.Stop()
-		if c.Context().Err() != nil {
-			return context.Cause(c.Context())
-		}
 		if err != nil {
 			return err
+		}
+		if c.Context().Err() != nil {
+			return context.Cause(c.Context())
 		}
 		rooms = append(rooms, scan.RoomOf(p))
 		if failed = p.Err(); failed != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,10 +108,7 @@ func (a *app) record(c *cobra.Command, name string, artifacts []string, f record
 		}
 	})
 	progress.Stop()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err != nil {
+	if err = cmp.Or(err, context.Cause(ctx)); err != nil {
 		return err
 	}
 	if err := writeProfile(output, profile.File, f.replace); err != nil {

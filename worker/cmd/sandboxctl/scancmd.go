@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -78,7 +79,7 @@ func (a *app) scan(c *cobra.Command, path string, f scanFlags) (err error) {
 		a.say("sandboxctl: warning: %s", w)
 	}
 	if c.Context().Err() != nil {
-		return context.Cause(c.Context())
+		return cmp.Or(err, context.Cause(c.Context()))
 	}
 	// A table of a scan that did not take place would say less than the
 	// refusal does.

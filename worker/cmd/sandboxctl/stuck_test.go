@@ -88,7 +88,7 @@ func TestACommandIsWaitedForWhileItCleansUp(t *testing.T) {
 			return cleaned
 		}}
 		root.SetArgs(nil)
-		if err := a.execute(ctx, root); errors.Is(err, cleaned) != want {
+		if err := a.execute(ctx, nil, root); errors.Is(err, cleaned) != want {
 			t.Errorf("busy %d: got %v", busy, err)
 		}
 	}
