@@ -63,10 +63,14 @@ func (o Options) signing(c config.Backend) (storage.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s3.New(s3.Config{
+	b, err := s3.New(s3.Config{
 		Endpoint: endpointOf(c).String(), Region: c.Region, Bucket: c.Bucket,
 		AccessKey: access, SecretKey: secret, SessionToken: session, PathStyle: c.PathStyle, CAFile: c.CAFile,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return bucketOf(b, c), nil
 }
 
 // keys are the credentials of a backend, from the first place that has them:
