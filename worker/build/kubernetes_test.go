@@ -70,19 +70,6 @@ func TestAWorkerWithoutAClusterIsRefusedInOneLine(t *testing.T) {
 	}
 }
 
-func TestWordsThatTheClusterDoesNotKnowAreRefused(t *testing.T) {
-	file := kubeconfig(t, "https://192.0.2.1:6443")
-	for more, want := range map[string]string{
-		"affinity = { nodeAffinity = { required = 1 } }":                                       `affinity: json: unknown field "required"`,
-		"affinity = { podAffinity = { preferredDuringSchedulingIgnoredDuringExecution = 1 } }": "affinity: json: cannot unmarshal",
-	} {
-		_, err := Runtime(loaded(t, podConfig(file, "http://192.0.2.1:9000", more)))
-		if !config.IsConfig(err) || !strings.Contains(err.Error(), "[worker.sandbox.kubernetes] "+want) {
-			t.Errorf("%s: %v", more, err)
-		}
-	}
-}
-
 func TestPodsBelongToTheWorkersPodInItsNamespaceAlone(t *testing.T) {
 	o := loaded(t, podConfig(kubeconfig(t, "https://192.0.2.1:6443"), "http://192.0.2.1:9000", ""))
 	o.Getenv = func(name string) string {

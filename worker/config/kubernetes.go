@@ -76,10 +76,8 @@ func (d *document) decodePlacement(k *Kubernetes, at func(string) string) error 
 		return err
 	}
 	k.Affinity, _ = d.k.Get(at("affinity")).(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(k.Affinity)) {
-		if !slices.Contains(affinities, name) {
-			return d.refuse(at("affinity")+sep+name, "affinity has %.64q; one of %s, each as in a pod's spec", name, strings.Join(affinities, ", "))
-		}
+	if err := d.checkShape(at("affinity"), "affinity", affinityShape, k.Affinity); err != nil {
+		return err
 	}
 	list, _ := d.k.Get(at("tolerations")).([]any)
 	for _, entry := range list {
@@ -91,8 +89,6 @@ func (d *document) decodePlacement(k *Kubernetes, at func(string) string) error 
 	}
 	return nil
 }
-
-var affinities = []string{"nodeAffinity", "podAffinity", "podAntiAffinity"}
 
 // decodeWords reads a table of strings.
 func (d *document) decodeWords(path, name string) (map[string]string, error) {
