@@ -50,7 +50,7 @@ func broken(s sight) *sandbox.Error {
 		exited(e, p, now.Terminated)
 	default:
 		e.Detail = fmt.Sprintf("pod %s failed: %s", p.Name, disruption(p))
-		e.Hint = "the node or the cluster ended it, and not its scanner; the run can be repeated"
+		e.Hint = clusters
 	}
 	return e
 }
@@ -64,12 +64,18 @@ func outlived(e *sandbox.Error, p *corev1.Pod) {
 	e.Detail = fmt.Sprintf("pod %s: %s", p.Name, reason(p.Status.Reason, p.Status.Message))
 }
 
-// deleted is a pod that is gone and was not removed from here.
+const clusters = "the node or the cluster ended it, and not its scanner; the run can be repeated"
+
+// deleted is a pod that is gone and was not removed from here: by the cluster
+// itself, which says so, or by somebody.
 func deleted(e *sandbox.Error, p *corev1.Pod) {
 	e.Kind, e.Code = sandbox.Crashed, sandbox.CodeNoResult
 	e.Detail = fmt.Sprintf("pod %s was deleted by somebody else", p.Name)
 	e.Hint = "the run can be repeated; look who deletes pods of this namespace"
-	if why := disruption(p); why != "" {
+	switch why := disruption(p); {
+	case disrupted(p):
+		e.Detail, e.Hint = fmt.Sprintf("pod %s was evicted: %s", p.Name, why), clusters
+	case why != "":
 		e.Detail += ": " + why
 	}
 }

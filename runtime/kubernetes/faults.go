@@ -1,7 +1,9 @@
 package kubernetes
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +17,10 @@ const docs = "see docs/operations/scan-worker.md#runtimes"
 const (
 	noAgent  = "the image needs the agent at /usr/local/bin/" + agent + ", executable, as the images of this release have it"
 	noRights = "give the worker's service account create, get, list, watch and delete on pods of the namespace, as the chart does"
-	silent   = "look whether the API server answers this worker; the run can be repeated then"
+	// byAdmission is for the rules that a namespace can have and nobody here knows.
+	byAdmission = "that is an admission rule of the namespace or of the cluster (a LimitRange, a policy, a webhook), and no right of the worker's: " +
+		"ask whoever set it to let the sandboxes' pods pass, or change what [worker.sandbox] asks for"
+	silent = "look whether the API server answers this worker; the run can be repeated then"
 )
 
 // refusal is what an API server says and what it means.
@@ -39,20 +44,24 @@ var refusals = []refusal{
 	{[]string{"is being terminated"}, sandbox.Crashed, sandbox.CodeHostRefused, "the namespace is being deleted"},
 	{[]string{"maximum memory usage per"}, sandbox.Refused, sandbox.CodeConfig, "the namespace's LimitRange allows less memory than memory_limit_mb"},
 	{[]string{"maximum cpu usage per"}, sandbox.Refused, sandbox.CodeConfig, "the namespace's LimitRange allows less than one CPU"},
+	{[]string{"minimum memory usage per"}, sandbox.Refused, sandbox.CodeConfig, "the namespace's LimitRange asks for more memory than memory_limit_mb"},
+	{[]string{"minimum cpu usage per"}, sandbox.Refused, sandbox.CodeConfig, "the namespace's LimitRange asks for more CPU than a sandbox requests, a quarter of one"},
+	{[]string{"cpu max limit to request ratio per"}, sandbox.Refused, sandbox.CodeConfig, "the namespace's LimitRange has to allow a sandbox one CPU with a quarter requested, a ratio of 4"},
 }
+
+// lacking is how an API server says that a right is missing.
+var lacking = regexp.MustCompile(`cannot ([a-z]+) resource`)
 
 // apiFault is what an API server's answer, or its silence, means to a run.
 func apiFault(doing string, err error) *sandbox.Error {
 	e := &sandbox.Error{Kind: sandbox.Crashed, Code: sandbox.CodeHostRefused, Detail: doing, Err: err}
 	switch {
+	case unread(err):
+		e.Code, e.Hint = sandbox.CodeNoEngine, silent
 	case apierrors.IsForbidden(err):
-		e.Kind, e.Hint = sandbox.Refused, noRights
-		for _, known := range refusals {
-			if containsAll(err.Error(), known.words) {
-				e.Kind, e.Code, e.Hint = known.kind, known.code, known.hint
-				break
-			}
-		}
+		forbidden(e, err.Error())
+	case deniedByRule(err):
+		e.Kind, e.Hint = sandbox.Refused, byAdmission
 	case apierrors.IsUnauthorized(err):
 		e.Hint = "the API server does not take this worker's credentials: look at its service account and its token"
 	case apierrors.IsNotFound(err):
@@ -65,6 +74,29 @@ func apiFault(doing string, err error) *sandbox.Error {
 		e.Code, e.Hint = sandbox.CodeNoEngine, silent
 	}
 	return e
+}
+
+// forbidden is what an API server does not allow: a right is missing, or an
+// admission rule is against it.
+func forbidden(e *sandbox.Error, said string) {
+	e.Kind, e.Hint = sandbox.Refused, byAdmission
+	if verb := lacking.FindStringSubmatch(said); verb != nil {
+		e.Hint = fmt.Sprintf("it may not %s pods: %s", verb[1], noRights)
+		return
+	}
+	for _, known := range refusals {
+		if containsAll(said, known.words) {
+			e.Kind, e.Code, e.Hint = known.kind, known.code, known.hint
+			return
+		}
+	}
+}
+
+// deniedByRule says whether a policy or a webhook refused a pod, which can give
+// any status to that.
+func deniedByRule(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && (strings.Contains(err.Error(), " denied the request") || strings.Contains(err.Error(), " denied request"))
 }
 
 func containsAll(s string, words []string) bool {

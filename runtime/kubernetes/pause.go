@@ -3,26 +3,30 @@ package kubernetes
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // transient says whether asking again may be answered differently: the server
-// could not be reached, or is not able to answer now.
+// could not be reached, or is not able to answer now. What is no Status of an
+// API server's is no answer of one, whoever sent it.
 func transient(err error) bool {
 	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
-			apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsUnexpectedServerError(err) ||
-			apierrors.IsConflict(err) || status.Status().Code >= 500
+	if !errors.As(err, &status) {
+		return err != nil
 	}
-	var network net.Error
-	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, context.DeadlineExceeded)
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsConflict(err) || status.Status().Code >= http.StatusInternalServerError || unread(err)
 }
+
+// unread says whether an error is made of an answer's HTTP status alone, for
+// there is no Status in it: something between here and the API server sent it.
+func unread(err error) bool { return apierrors.IsUnexpectedServerError(err) }
+
+// notFound says that the API server itself knows of no such pod.
+func notFound(err error) bool { return apierrors.IsNotFound(err) && !unread(err) }
 
 // The bounds of the time between two attempts.
 const (

@@ -72,12 +72,18 @@ func hopeless(p *corev1.Pod) bool {
 // disruption is why the cluster itself ends a pod: a drain, a preemption, a
 // taint. It is empty where a person or a program did.
 func disruption(p *corev1.Pod) string {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return reason(c.Reason, c.Message)
-		}
+	if n := slices.IndexFunc(p.Status.Conditions, disrupts); n >= 0 {
+		return reason(p.Status.Conditions[n].Reason, p.Status.Conditions[n].Message)
 	}
 	return reason(p.Status.Reason, p.Status.Message)
+}
+
+// disrupted says whether it was the cluster that ends a pod, or an eviction
+// that somebody asked it for.
+func disrupted(p *corev1.Pod) bool { return slices.ContainsFunc(p.Status.Conditions, disrupts) }
+
+func disrupts(c corev1.PodCondition) bool {
+	return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
 }
 
 func reason(word, message string) string {

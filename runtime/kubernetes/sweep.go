@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -53,12 +54,25 @@ func (r *Runtime) sweepPods(ctx context.Context, policy sandbox.SweepPolicy) (sa
 			})
 		}
 	}
-	if err := errors.Join(faults...); err != nil {
-		return report, &sandbox.Error{
-			Kind: sandbox.Crashed, Code: sandbox.CodeHostRefused, Runtime: Name, Detail: "sweeping pods", Err: err,
-		}
+	if err := inOneLine(faults); err != nil {
+		e := apiFault("sweeping pods", err)
+		e.Kind, e.Runtime = sandbox.Crashed, Name
+		return report, e
 	}
 	return report, nil
+}
+
+// inOneLine joins errors with something between them; nil if all are.
+func inOneLine(errs []error) (all error) {
+	for _, err := range errs {
+		switch {
+		case all == nil:
+			all = err
+		case err != nil:
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return all
 }
 
 // orphans lists the pods that nobody waits for any more.

@@ -47,13 +47,18 @@ func TestAServerThatRefusesAPodIsReadPrecisely(t *testing.T) {
 		{"quota", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: exceeded quota: sandbox, requested: limits.memory=2Gi, used: limits.memory=6Gi, limited: limits.memory=6Gi`, sandbox.Crashed, sandbox.CodeHostRefused, "ResourceQuota is used up"},
 		{"a quota of something else", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: failed quota: sandbox: must specify requests.storage`, sandbox.Refused, sandbox.CodeConfig, "counts something"},
 		{"pod security", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: violates PodSecurity "restricted:latest": host namespaces`, sandbox.Refused, sandbox.CodeHostRefused, "Pod Security"},
-		{"no right", 403, metav1.StatusReasonForbidden, `pods is forbidden: User "system:serviceaccount:b:worker" cannot create resource "pods" in API group "" in the namespace "sbx"`, sandbox.Refused, sandbox.CodeHostRefused, "create, get, list, watch and delete"},
+		{"no right", 403, metav1.StatusReasonForbidden, `pods is forbidden: User "system:serviceaccount:b:worker" cannot create resource "pods" in API group "" in the namespace "sbx"`, sandbox.Refused, sandbox.CodeHostRefused, "it may not create pods: give the worker's service account create, get, list, watch and delete"},
 		{"no runtime class", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: pod rejected: RuntimeClass "gvisor" not found`, sandbox.Refused, sandbox.CodeConfig, "runtime_class"},
 		{"no service account", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: error looking up service account sbx/batlehub-sandbox: serviceaccount "batlehub-sandbox" not found`, sandbox.Refused, sandbox.CodeConfig, "service_account"},
 		{"no priority class", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: no PriorityClass with name low was found`, sandbox.Refused, sandbox.CodeConfig, "priority_class"},
 		{"a namespace that ends", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: unable to create new content in namespace sbx because it is being terminated`, sandbox.Crashed, sandbox.CodeHostRefused, "being deleted"},
 		{"no namespace", 404, metav1.StatusReasonNotFound, `namespaces "sbx" not found`, sandbox.Refused, sandbox.CodeConfig, "make the namespace"},
 		{"an invalid pod", 422, metav1.StatusReasonInvalid, `Pod "x" is invalid: spec.containers[0].command: Invalid value: "` + "https://s3.test/" + `"`, sandbox.Refused, sandbox.CodeConfig, "[worker.sandbox.kubernetes]"},
+		{"a LimitRange's least", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: minimum memory usage per Container is 1Gi, but request is 512Mi`, sandbox.Refused, sandbox.CodeConfig, "asks for more memory than memory_limit_mb"},
+		{"a LimitRange's ratio", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: cpu max limit to request ratio per Container is 1, but provided ratio is 4.000000`, sandbox.Refused, sandbox.CodeConfig, "a ratio of 4"},
+		{"a rule nobody here knows", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: it is Monday`, sandbox.Refused, sandbox.CodeHostRefused, "it is Monday; that is an admission rule of the namespace"},
+		{"a webhook", 400, metav1.StatusReasonBadRequest, `admission webhook "no.example" denied the request: not today`, sandbox.Refused, sandbox.CodeHostRefused, "not today; that is an admission rule"},
+		{"a policy", 422, metav1.StatusReasonInvalid, `pods "x" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: not today`, sandbox.Refused, sandbox.CodeHostRefused, "not today; that is an admission rule"},
 		{"no credentials", 401, metav1.StatusReasonUnauthorized, "Unauthorized", sandbox.Crashed, sandbox.CodeHostRefused, "credentials"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -242,7 +247,7 @@ func TestAPodThatTheClusterEndsIsNotItsScanners(t *testing.T) {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting"}}
 			})
 			b.end(name, corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"})
-		}, sandbox.Crashed, sandbox.CodeNoResult, "was deleted by somebody else: EvictionByEvictionAPI: Eviction API: evicting"},
+		}, sandbox.Crashed, sandbox.CodeNoResult, "was evicted: EvictionByEvictionAPI: Eviction API: evicting; the node or the cluster ended it"},
 		{"somebody", func(b *bed, name string) { b.server.vanish(name) }, sandbox.Crashed, sandbox.CodeNoResult, "was deleted by somebody else"},
 		{"somebody, with a grace", func(b *bed, name string) {
 			b.server.change(name, func(p *corev1.Pod) { now := metav1.Now(); p.DeletionTimestamp = &now })
