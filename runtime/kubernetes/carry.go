@@ -36,6 +36,27 @@ func (i *instance) Fetched() bool {
 	return s.pod.UID != "" && started(s.pod)
 }
 
+// asked is an instance whose pod is asked for before a start is called late.
+type asked struct{ *instance }
+
+// Fetched says whether the pod runs, or has run.
+func (a asked) Fetched() bool {
+	return a.instance.Fetched() || a.ask(context.Background()) == nil && a.instance.Fetched()
+}
+
+// ask looks at the pod once more, if there is one.
+func (i *instance) ask(ctx context.Context) error {
+	s := i.sight()
+	if s.pod.UID == "" {
+		return nil
+	}
+	s, err := i.runtime.pods.lastLook(context.WithoutCancel(ctx), s)
+	if err == nil {
+		i.see(s)
+	}
+	return err
+}
+
 func (i *instance) sight() sight {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -52,10 +73,10 @@ func (i *instance) see(s sight) {
 func (r *Runtime) carry(ctx context.Context, j *job, remote *bundle.Remote) (bundle.Answer, *sandbox.Error) {
 	i := &instance{Remote: remote, runtime: r, urls: urls{remote.In(), remote.Out()}}
 	i.name(podManifest(r.config, j.spec, j.image, i.urls))
-	ctx, cancel := j.clock.Watch(ctx, i)
+	ctx, cancel := j.clock.Watch(ctx, asked{i})
 	defer cancel()
 	answer, fault := i.run(ctx)
-	fault = fail.Left(fault, i.remove(ctx))
+	fault = i.left(fault, i.remove(ctx))
 	r.names.release(i.sight().pod.Name)
 	return answer, redact(fault, i.urls)
 }
@@ -71,6 +92,23 @@ func (i *instance) name(pod *corev1.Pod) {
 	i.see(sight{pod: pod})
 }
 
+// left is the fault of a run whose pod may be left: an answer is none then.
+func (i *instance) left(ran *sandbox.Error, err error) *sandbox.Error {
+	if err == nil {
+		return ran
+	}
+	e := apiFault("the run has answered, and could not be cleaned up", err)
+	e.Kind = sandbox.Crashed
+	if ran == nil {
+		return e
+	}
+	e.Detail = "cleaning up"
+	if ran.Hint == "" && apierrors.IsForbidden(err) {
+		ran.Hint = e.Hint
+	}
+	return fail.Left(ran, e)
+}
+
 // run makes the pod and watches it to its end.
 func (i *instance) run(ctx context.Context) (bundle.Answer, *sandbox.Error) {
 	if fault := i.create(ctx); fault != nil {
@@ -78,21 +116,38 @@ func (i *instance) run(ctx context.Context) (bundle.Answer, *sandbox.Error) {
 	}
 	s, err := i.runtime.pods.follow(ctx, i.sight(), func(s sight) bool {
 		i.see(s)
-		return s.over() || hopeless(s.pod)
+		return settled(s)
 	})
-	i.see(s)
 	switch {
 	case err == nil:
 		return collect(ctx, s, i.Remote)
 	case ctx.Err() != nil:
-		return bundle.Answer{}, i.late(ctx, nil)
+		return i.outOfTime(ctx)
 	}
 	return bundle.Answer{}, apiFault("watching pod "+s.pod.Name, err)
 }
 
-// create makes the pod, and asks again while the server can't be reached or
-// can't do it now. An earlier request of these may have come through: its pod
-// is then the run's.
+// settled says that nothing more is to be waited for.
+func settled(s sight) bool { return s.over() || hopeless(s.pod) }
+
+// outOfTime is the end of a run whose pod was not seen over in time. It may
+// have been over for long, with a watch that stood still.
+func (i *instance) outOfTime(ctx context.Context) (bundle.Answer, *sandbox.Error) {
+	if bundle.EndError(ctx, i).Kind == sandbox.Cancelled {
+		return bundle.Answer{}, i.late(ctx, nil)
+	}
+	err := i.ask(ctx)
+	if s := i.sight(); err == nil && settled(s) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+		defer cancel()
+		return collect(ctx, s, i.Remote)
+	}
+	return bundle.Answer{}, i.late(ctx, err)
+}
+
+// create makes the pod, and asks again while the server can't be reached, can't
+// do it now, or can't be understood. An earlier request of these may have come
+// through: its pod is then the run's.
 func (i *instance) create(ctx context.Context) *sandbox.Error {
 	for wait := (pause{}); ; {
 		pod := i.sight().pod
@@ -100,13 +155,16 @@ func (i *instance) create(ctx context.Context) *sandbox.Error {
 			return i.late(ctx, nil)
 		}
 		made, err := i.runtime.pods.create(ctx, pod, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) {
+		if err == nil {
+			err = whole(made, pod.Name)
+		}
+		if apierrors.IsAlreadyExists(err) && !unread(err) {
 			made, err = i.adopt(ctx, pod)
 		}
 		i.maybe = i.maybe || err == nil || ctx.Err() != nil || transient(err)
 		switch {
 		case err == nil:
-			i.see(sight{pod: made})
+			i.see(seen(made))
 			return nil
 		case ctx.Err() == nil && !transient(err):
 			return apiFault("making a pod", err)
@@ -132,7 +190,8 @@ func (i *instance) adopt(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, err
 }
 
 // late is why a run was ended: its time was up, or its caller's context ended.
-// What the cluster said last tells why it took so long.
+// What the cluster said last tells why it took so long; last is why it said
+// nothing more.
 func (i *instance) late(ctx context.Context, last error) *sandbox.Error {
 	e := bundle.EndError(ctx, i)
 	s := i.sight()
@@ -140,6 +199,14 @@ func (i *instance) late(ctx context.Context, last error) *sandbox.Error {
 		return e
 	}
 	switch {
+	case s.pod.UID == "":
+		e.Code, e.Hint, e.Err = sandbox.CodeNoEngine, silent, last
+		e.Detail += ": the API server has not made its pod"
+		return e
+	case last != nil:
+		e.Code, e.Hint, e.Err = sandbox.CodeNoEngine, silent, last
+		e.Detail += fmt.Sprintf(": the API server does not say how pod %s is", s.pod.Name)
+		return e
 	case s.pod.DeletionTimestamp != nil:
 		deleted(e, s.pod)
 		e.Detail += ", and its node has not ended it"
@@ -147,10 +214,6 @@ func (i *instance) late(ctx context.Context, last error) *sandbox.Error {
 	case e.Kind == sandbox.RunTimeout:
 		e.Detail += fmt.Sprintf(": pod %s is %s and has not answered", s.pod.Name, s.pod.Status.Phase)
 		e.Hint = unanswered
-		return e
-	case s.pod.UID == "":
-		e.Code, e.Hint, e.Err = sandbox.CodeNoEngine, silent, last
-		e.Detail += ": the API server has not made its pod"
 		return e
 	}
 	why, image := waiting(s.pod)

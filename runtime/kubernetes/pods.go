@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,11 @@ import (
 )
 
 // callTime bounds one call to the API server; a watch is bounded by its run.
-const callTime = 10 * time.Second
+const (
+	callTime    = 10 * time.Second
+	silenceTime = 30 * time.Second
+	lastLook    = 5 * time.Second
+)
 
 // pods are the pods of one namespace, by the five verbs that this runtime uses.
 // It stands in for client-go's clientset, which brings every kind of object
@@ -24,6 +29,9 @@ const callTime = 10 * time.Second
 type pods struct {
 	client    rest.Interface
 	namespace string
+	// silence is how long a watch may say nothing before the pod is asked for,
+	// and lookTime bounds the last look at a pod whose run is out of time.
+	silence, lookTime time.Duration
 }
 
 const resourcePods = "pods"
@@ -61,7 +69,7 @@ func newPods(c Config) (*pods, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pods{client, c.Namespace}, nil
+	return &pods{client: client, namespace: c.Namespace, silence: silenceTime, lookTime: lastLook}, nil
 }
 
 // call is a request that is made once. That it is to be made again its caller
@@ -83,7 +91,19 @@ func (p *pods) get(ctx context.Context, name string) (*corev1.Pod, error) {
 	defer cancel()
 	got := &corev1.Pod{}
 	err := p.call(p.client.Get()).Name(name).Do(ctx).Into(got)
+	if err == nil {
+		err = whole(got, name)
+	}
 	return got, err
+}
+
+// whole is an error if an answer is not the pod that was asked for: another
+// object than a pod is read as an empty one.
+func whole(got *corev1.Pod, name string) error {
+	if got.Name == name && got.UID != "" && got.ResourceVersion != "" {
+		return nil
+	}
+	return fmt.Errorf("what answers for the API server has no pod %s in its answer", name)
 }
 
 // page is how many pods are listed at a time.

@@ -74,20 +74,37 @@ func (p *pods) remove(ctx context.Context, s sight, patience time.Duration) erro
 	return p.await(ctx, s, patience)
 }
 
-// await waits until a pod that was asked to end is gone. One whose node says
-// nothing is removed without its word, which is an error: nobody knows what
-// still runs there.
+// await waits until a pod that was asked to end is gone. One of which nobody
+// says so is removed all the same, which is an error: nobody knows what still
+// runs there.
 func (p *pods) await(ctx context.Context, s sight, patience time.Duration) error {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	s, err := p.seeOver(within, s)
+	if err != nil {
+		s, err = p.lastLook(ctx, s)
+	}
 	if s.gone {
 		return nil
 	}
-	if _, fault := p.end(ctx, s.pod.Name, s.pod.UID, graceOver); fault != nil || err == nil {
+	_, fault := p.end(ctx, s.pod.Name, s.pod.UID, graceOver)
+	switch {
+	case fault != nil || s.over():
 		return fault
+	case err != nil:
+		return fmt.Errorf("pod %s was removed by force: the API server did not say within %s whether it had ended: %w", s.pod.Name, patience, err)
+	case s.pod.Spec.NodeName == "":
+		return fmt.Errorf("pod %s was removed by force: no node had it, and the cluster kept it for more than %s", s.pod.Name, patience)
 	}
 	return fmt.Errorf("pod %s was removed by force: node %q did not confirm its end within %s", s.pod.Name, s.pod.Spec.NodeName, patience)
+}
+
+// lastLook asks for a pod once and for a short time, before something is
+// concluded from what was seen of it: a watch can stand still without a word.
+func (p *pods) lastLook(ctx context.Context, s sight) (sight, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.lookTime)
+	defer cancel()
+	return p.glance(ctx, s)
 }
 
 // seeOver looks at a pod and watches it until it is over. Where it may not be
@@ -112,7 +129,7 @@ func (p *pods) end(ctx context.Context, name string, uid types.UID, grace int64)
 		switch {
 		case err == nil:
 			return false, nil
-		case apierrors.IsNotFound(err), uid != "" && apierrors.IsConflict(err):
+		case notFound(err), uid != "" && apierrors.IsConflict(err) && !unread(err):
 			return true, nil
 		case !transient(err):
 			return false, fmt.Errorf("pod %s may be left, for a sweep to remove: %w", name, err)

@@ -250,7 +250,14 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 	seen, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	s.mu.Lock()
-	forgotten, left := seen < s.forgotten, s.cut
+	forgotten, left := seen > 0 && seen < s.forgotten, s.cut
+	var first []podEvent
+	if p := s.pods[name]; seen == 0 {
+		seen = s.version
+		if p != nil {
+			first = append(first, podEvent{s.version, "ADDED", p})
+		}
+	}
 	s.mu.Unlock()
 	if forgotten {
 		fault(w, 410, metav1.StatusReasonExpired, fmt.Sprintf("too old resource version: %d", seen))
@@ -264,6 +271,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 		changed := s.changed
 		news := slices.DeleteFunc(slices.Clone(s.events), func(e podEvent) bool { return e.version <= seen || e.pod.Name != name })
 		s.mu.Unlock()
+		news, first = append(first, news...), nil
 		for _, e := range news {
 			seen = e.version
 			_ = json.NewEncoder(w).Encode(map[string]any{"type": e.kind, "object": e.pod})
