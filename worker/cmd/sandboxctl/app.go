@@ -90,7 +90,7 @@ func (a *app) execute(ctx context.Context, again <-chan struct{}, root *cobra.Co
 			break
 		}
 	}
-	return a.abandon(ctx, fmt.Sprintf("%s later not all was cleaned up", busyPatience))
+	return a.abandon(ctx, fmt.Sprintf("not all was cleaned up %d seconds later", int(busyPatience.Seconds())))
 }
 
 // say prints one line to stderr, whatever is in it.

@@ -15,7 +15,7 @@ import (
 // after the other:
 //
 //	kubernetes  the pod 45 s, its keys 30 s, its job's artifact 30 s, once more at the runtime's end 30 s
-//	oci         the container and the network 15 s and one call of 15 s each, then the keys as above
+//	oci         the container and its network 95 s, each of the engine's calls 15 s, then the keys as above
 //	crun        the container 45 s
 //	bwrap       the processes 5 s
 //
@@ -23,7 +23,7 @@ import (
 // number, which a service manager's own patience has to be above.
 const (
 	idlePatience = time.Second
-	busyPatience = 150 * time.Second
+	busyPatience = 200 * time.Second
 )
 
 // stoppedError is what is said of a command that a signal ended.

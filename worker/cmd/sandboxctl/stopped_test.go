@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -101,5 +103,22 @@ func TestOnlyALaterSignalIsASecondOne(t *testing.T) {
 	send(syscall.SIGINT)
 	if !came(5 * time.Second) {
 		t.Error("the second signal was not seen")
+	}
+}
+
+// The number that service managers have to be told is the program's.
+func TestTheDocumentedPatienceIsTheProgramsOwn(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/operations/scan-worker.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds := int(busyPatience.Seconds())
+	for _, want := range []string{
+		fmt.Sprintf("The whole clean-up has **%d seconds**", seconds), fmt.Sprintf("after the %d seconds", seconds),
+		fmt.Sprintf("`TimeoutStopSec=%d`", seconds+10), fmt.Sprintf("`terminationGracePeriodSeconds: %d`", seconds+10),
+	} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page does not say %q", want)
+		}
 	}
 }
