@@ -233,6 +233,23 @@ func TestAStorageThatIsAPodIsReachedAndNothingElse(t *testing.T) {
 	}
 }
 
+const podsInstalled = `
+worker: {sandbox: {kubernetes: {storageEgress: [{pods: {namespace: %[1]s, labels: {app: storage}}, port: 9000}]}}}
+storage: {backends: {minio: {endpoint: "http://storage.%[1]s.svc:9000"}}}
+`
+
+// By its service's name it is the storage of an installed chart as well, whose
+// pods reach it before their own policy is known.
+func TestTheInstalledChartProvesItsSandboxesOverAStorageThatIsAPod(t *testing.T) {
+	s := newPodStorage(t)
+	i := newInstall(t, fmt.Sprintf(podsInstalled, s.Namespace))
+	log := i.says(t, "this build has no job queue yet")
+	t.Log(log)
+	if !strings.Contains(log, "sandbox: probe passed") {
+		t.Errorf("no probe passed:\n%s", log)
+	}
+}
+
 // over is a runtime on this host whose storage has the one name that both this
 // host and pods know, its pod's address.
 func (s *podStorage) over(t *testing.T, boxes *cluster.Cluster) sandbox.Runtime {
