@@ -60,7 +60,7 @@ func (a *app) main(args []string) int {
 	status := statusOf(ctx, err)
 	if _, silent := errors.AsType[quiet](err); err != nil && !silent && !errors.Is(err, syscall.EPIPE) {
 		if s, stopped := errors.AsType[*signalError](context.Cause(ctx)); stopped {
-			err = stoppedBy(s, err)
+			err = a.stoppedBy(s, err)
 		}
 		a.say("sandboxctl: %s", err)
 	}

@@ -245,7 +245,7 @@ func TestAStoppedProbeNamesThePodThatItCouldNotRemove(t *testing.T) {
 	}
 	code, said, _ := c.probing(t, syscall.SIGTERM)
 	if code != 143 || strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "sandboxctl: stopped by SIGTERM; ") ||
-		!strings.Contains(said, "pod "+c.pod()+" may be left") || c.left() != 0 {
+		!strings.Contains(said, "pod "+c.pod()+" may be left") || !strings.Contains(said, "; what is left of worker sandboxctl-") || c.left() != 0 {
 		t.Errorf("status %d, %d keys, %q", code, c.left(), said)
 	}
 }
@@ -256,7 +256,7 @@ func TestASecondSignalEndsAProbeThatStillCleansUp(t *testing.T) {
 	c.remove = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	code, said, took := c.probing(t, syscall.SIGTERM, syscall.SIGINT)
 	if code != 143 || strings.Count(said, "\n") != 1 || took > 10*time.Second ||
-		!strings.HasPrefix(said, "sandboxctl: stopped by SIGTERM; a second signal came before all was cleaned up: what is left of worker sandboxctl-") ||
+		!strings.HasPrefix(said, "sandboxctl: stopped by SIGTERM; a second signal came before all was cleaned up; what is left of worker sandboxctl-") ||
 		!strings.Contains(said, "namespace sbx, bundles on s3://bundles/sandbox/") {
 		t.Errorf("status %d after %s, %q", code, took, said)
 	}

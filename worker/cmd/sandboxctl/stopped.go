@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
@@ -45,16 +47,16 @@ func (e *stoppedError) Error() string {
 func (e *stoppedError) Unwrap() error { return e.by }
 
 // stoppedBy is what is said of a command that ended with err after a signal:
-// the signal, and what err says beside it.
-func stoppedBy(by *signalError, err error) error {
+// the signal, what err says beside it, and whose it is that is left.
+func (a *app) stoppedBy(by *signalError, err error) error {
 	if said, is := errors.AsType[*stoppedError](err); is {
 		return said
 	}
-	stopped := &stoppedError{by: by}
-	if rest := besides(err); rest != nil {
-		stopped.left = rest.Error()
+	rest := besides(err)
+	if rest == nil {
+		return &stoppedError{by: by}
 	}
-	return stopped
+	return &stoppedError{by, a.withLeaves(rest.Error())}
 }
 
 // abandon is the error of a command that is not waited for any longer. Only a
@@ -62,13 +64,33 @@ func stoppedBy(by *signalError, err error) error {
 func (a *app) abandon(ctx context.Context, why string) error {
 	stopped := &stoppedError{by: context.Cause(ctx)}
 	if a.busy.Load() > 0 {
-		stopped.left = why
-		if leaves := a.leaves.Load(); leaves != nil {
-			stopped.left += ": " + *leaves
-		}
+		stopped.left = a.withLeaves(why)
 	}
 	return stopped
 }
+
+func (a *app) withLeaves(why string) string {
+	if leaves := a.leaves.Load(); leaves != nil {
+		return why + "; " + *leaves
+	}
+	return why
+}
+
+// listed is an error of several, one after the other and each once: an error
+// of a run prints as one line, and has nothing between its causes.
+type listed struct{ error }
+
+func (l listed) Error() string {
+	var said []string
+	for line := range strings.Lines(l.error.Error()) {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(said, line) {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+func (l listed) Unwrap() error { return l.error }
 
 // besides is err without the end of a context that it tells of: what went wrong
 // beside that, nil if nothing did.
@@ -80,10 +102,12 @@ func besides(err error) error {
 	case *sandbox.Error:
 		rest := besides(e.Err)
 		if rest == nil && (e.Err != nil || e.Kind == sandbox.Cancelled) {
-			return nil
+			return nil //nolint:nilerr // that told of the end of the context alone
 		}
 		bare := *e
-		bare.Err = rest
+		if rest != nil {
+			bare.Err = listed{rest}
+		}
 		return &bare
 	case interface{ Unwrap() []error }:
 		return besidesAll(err, e.Unwrap())

@@ -33,6 +33,9 @@ func TestTheLineOfAStoppedCommandNamesWhatIsLeft(t *testing.T) {
 			cancelled(errors.Join(by, left)), cancelled(fmt.Errorf("%w; %w", by, left)), &statusError{ExitRunFailed, cancelled(errors.Join(by, left))},
 			errors.Join(cancelled(errors.Join(by, left)), nil),
 		},
+		run + left.Error() + "; the bundle may be left: no answer": {
+			cancelled(errors.Join(by, left, errors.Join(fmt.Errorf("the bundle may be left: no answer"), left))),
+		},
 		stopped + "; closing the runtime: " + left.Error(): {
 			errors.Join(by, fmt.Errorf("closing the runtime: %w", left)), errors.Join(cancelled(by), fmt.Errorf("closing the runtime: %w", left)),
 		},
@@ -41,9 +44,22 @@ func TestTheLineOfAStoppedCommandNamesWhatIsLeft(t *testing.T) {
 		},
 	} {
 		for _, err := range errs {
-			if got := stoppedBy(by, err); got.Error() != want || !errors.Is(got, by) {
+			if got := (&app{}).stoppedBy(by, err); got.Error() != want || !errors.Is(got, by) {
 				t.Errorf("%#v:\ngot  %s\nwant %s", err, got, want)
 			}
+		}
+	}
+}
+
+// Whose the things are that are left, and where, is known to the command alone.
+func TestTheLineOfAStoppedCommandSaysWhoseItIsThatIsLeft(t *testing.T) {
+	a, by := &app{}, &signalError{syscall.SIGINT}
+	a.leaves.Store(new("what is left of worker w1 (namespace n)"))
+	for err, want := range map[error]string{
+		by: "stopped by SIGINT", errors.New("pod p may be left"): "stopped by SIGINT; pod p may be left; what is left of worker w1 (namespace n)",
+	} {
+		if got := a.stoppedBy(by, err).Error(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
 }
@@ -67,8 +83,8 @@ func TestASecondSignalIsNotWaitedFor(t *testing.T) {
 	}}
 	root.SetArgs(nil)
 	err := a.execute(ctx, again, root)
-	const want = "stopped by SIGTERM; a second signal came before all was cleaned up: what is left of worker w1"
-	if got := stoppedBy(by, err).Error(); got != want || statusOf(ctx, err) != 143 || time.Since(begun) > idlePatience {
+	const want = "stopped by SIGTERM; a second signal came before all was cleaned up; what is left of worker w1"
+	if got := a.stoppedBy(by, err).Error(); got != want || statusOf(ctx, err) != 143 || time.Since(begun) > idlePatience {
 		t.Errorf("after %s: %s, status %d", time.Since(begun), got, statusOf(ctx, err))
 	}
 }
