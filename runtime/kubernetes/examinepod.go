@@ -84,11 +84,12 @@ func podFault(run sandbox.RunSpec, err error) *sandbox.Error {
 	if len(over) == 0 {
 		return fault
 	}
-	if n := slices.IndexFunc(over, overQuota.never); n >= 0 {
+	never := slices.DeleteFunc(slices.Clone(over), func(o overQuota) bool { return !o.never() })
+	if len(never) > 0 {
 		fault.Kind, fault.Code = sandbox.Refused, sandbox.CodeConfig
-		fault.Detail, fault.Hint = over[n].String(), over[n].fix()
+		fault.Detail, fault.Hint = never[0].String(), fixOf(never)
 		return fault
 	}
-	fault.Detail, fault.Hint = over[0].String(), "look again when runs have ended, run less at a time, or "+over[0].fix()
+	fault.Detail, fault.Hint = over[0].String(), "look again when runs have ended, run less at a time, or "+fixOf(over)
 	return fault
 }

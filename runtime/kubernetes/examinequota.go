@@ -67,11 +67,15 @@ func (o overQuota) String() string {
 	return fmt.Sprintf("the ResourceQuota %s is used up now: of its %s %s are %s used, and the pod needs %s", o.quota, o.what, &o.limited, &o.used, &o.requested)
 }
 
-// fix is what to do about it.
-func (o overQuota) fix() string {
-	raise := fmt.Sprintf("raise %s of the ResourceQuota %s", o.what, o.quota)
-	if strings.HasSuffix(o.what, "memory") {
-		return raise + ", or lower memory_limit_mb"
+// fixOf is what to do about a quota's resources, which all want more.
+func fixOf(over []overQuota) string {
+	var names []string
+	memory := ""
+	for _, o := range over {
+		names = append(names, o.what)
+		if strings.HasSuffix(o.what, "memory") {
+			memory = ", or lower memory_limit_mb"
+		}
 	}
-	return raise
+	return fmt.Sprintf("raise %s of the ResourceQuota %s%s", strings.Join(names, " and "), over[0].quota, memory)
 }
