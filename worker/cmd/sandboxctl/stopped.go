@@ -83,7 +83,7 @@ type listed struct{ error }
 func (l listed) Error() string {
 	var said []string
 	for line := range strings.Lines(l.error.Error()) {
-		if line = strings.TrimSpace(line); line != "" && !slices.Contains(said, line) {
+		if line = strings.TrimSpace(line); line != "" && !slices.ContainsFunc(said, func(s string) bool { return strings.HasSuffix(s, line) }) {
 			said = append(said, line)
 		}
 	}

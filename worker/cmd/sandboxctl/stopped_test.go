@@ -34,7 +34,7 @@ func TestTheLineOfAStoppedCommandNamesWhatIsLeft(t *testing.T) {
 			errors.Join(cancelled(errors.Join(by, left)), nil),
 		},
 		run + left.Error() + "; the bundle may be left: no answer": {
-			cancelled(errors.Join(by, left, errors.Join(fmt.Errorf("the bundle may be left: no answer"), left))),
+			cancelled(errors.Join(by, left, errors.Join(errors.New("the bundle may be left: no answer"), errors.New("no answer"), left))),
 		},
 		stopped + "; closing the runtime: " + left.Error(): {
 			errors.Join(by, fmt.Errorf("closing the runtime: %w", left)), errors.Join(cancelled(by), fmt.Errorf("closing the runtime: %w", left)),
