@@ -1,11 +1,11 @@
 {{/* The name that every object's begins with: the release's, and the chart's unless it is in it. */}}
 {{- define "sandbox.fullname" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride | trunc 50 | trimAll "-." -}}
 {{- else if contains .Chart.Name .Release.Name -}}
-{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- .Release.Name | trunc 50 | trimAll "-." -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimAll "-." -}}
 {{- end -}}
 {{- end -}}
 
