@@ -22,8 +22,9 @@ func TestATakenOverWorkerMakesNoPodThatHoldsOrReachesMore(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	targets := []string{i.kubectl(t, "get", "nodes", "-o", `jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`) + ":10250",
-		i.kubectl(t, "-n", "default", "get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}") + ":443", i.storage.String()}
+	node := i.kubectl(t, "get", "nodes", "-o", `jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`)
+	api := i.kubectl(t, "-n", "default", "get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}")
+	targets := []string{node + ":10250", api + ":443", i.storage.String()}
 	for _, target := range targets {
 		if i.reaches(t, target) {
 			t.Errorf("a pod without labels reaches %s", target)
