@@ -229,7 +229,7 @@ func TestWheneverAWorkerIsKilledASweepLeavesNothing(t *testing.T) {
 		if !trying(t, r) {
 			break
 		}
-		time.Sleep(tried) // it may be another worker's that lives
+		<-time.After(tried) // it may be another worker's that lives
 	}
 	// A directory that says not yet whose it is is left for a minute.
 	young, err := filepath.Glob(filepath.Join(r.bundlesDir(Runc), "*"))
