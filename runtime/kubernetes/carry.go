@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -149,10 +150,11 @@ func (i *instance) outOfTime(ctx context.Context) (bundle.Answer, *sandbox.Error
 // do it now, or can't be understood. An earlier request of these may have come
 // through: its pod is then the run's.
 func (i *instance) create(ctx context.Context) *sandbox.Error {
+	var said error
 	for wait := (pause{}); ; {
 		pod := i.sight().pod
 		if ctx.Err() != nil {
-			return i.late(ctx, nil)
+			return i.late(ctx, said)
 		}
 		made, err := i.runtime.pods.create(ctx, pod, metav1.CreateOptions{})
 		if err == nil {
@@ -169,8 +171,12 @@ func (i *instance) create(ctx context.Context) *sandbox.Error {
 		case ctx.Err() == nil && !transient(err):
 			return apiFault("making a pod", err)
 		}
+		// That the time was up in the middle of a request is no answer.
+		if !errors.Is(err, context.Cause(ctx)) {
+			said = err
+		}
 		if wait.sleep(ctx, firstPause, err) != nil {
-			return i.late(ctx, err)
+			return i.late(ctx, said)
 		}
 	}
 }

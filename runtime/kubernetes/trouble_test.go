@@ -99,7 +99,10 @@ func TestAServerThatAnswersTooLateIsAStartTimeout(t *testing.T) {
 	}
 	spec := b.spec()
 	spec.StartTimeout = 500 * time.Millisecond
-	b.fails(spec, sandbox.StartTimeout, sandbox.CodeNoEngine, "has not made its pod")
+	e := b.fails(spec, sandbox.StartTimeout, sandbox.CodeNoEngine, "has not made its pod; "+silent)
+	if n := strings.Count(e.Error(), "had not fetched its bundle in time"); n != 1 {
+		t.Errorf("it says the same thing %d times: %v", n, e)
+	}
 }
 
 // What the cluster says last of a pod that never started is in the error.
