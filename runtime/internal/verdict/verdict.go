@@ -27,7 +27,8 @@ type Hints struct {
 // fault. The error is not nil if the probe says nothing about the walls.
 func Of(report *sandbox.ProbeReport, result *wire.Result, fault *sandbox.Error, hints Hints) *sandbox.Error {
 	switch {
-	case fault != nil && saysNothing(fault):
+	case fault != nil && (result != nil || saysNothing(fault)):
+		// With a result it ran, and what failed is its end.
 		return fault
 	case otherRelease(fault):
 		otherWire(report, fault.Err.Error(), hints)
