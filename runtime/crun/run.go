@@ -31,14 +31,11 @@ func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifes
 func (r *Runtime) runWith(
 	ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest, thorough bool, start starter,
 ) (bundle.Answer, *sandbox.Error) {
-	ctx, done, err := r.runs.Begin(ctx)
-	if err != nil {
-		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: err}
+	ctx, clock, done, fault := bundle.Begin(ctx, &r.runs, spec, m)
+	if fault != nil {
+		return bundle.Answer{}, fault
 	}
 	defer done()
-	clock := bundle.Clock{Start: spec.StartTimeout, Timeout: m.Timeout()}
-	ctx, cancel := clock.Context(ctx)
-	defer cancel()
 	if err := ctx.Err(); err != nil {
 		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: context.Cause(ctx)}
 	}
@@ -65,9 +62,6 @@ func (r *Runtime) runWith(
 
 // checkManifest refuses what no sandbox of this runtime could follow.
 func checkManifest(m *wire.Manifest) error {
-	if err := m.Label.Validate(); err != nil {
-		return err
-	}
 	if m.Probe == nil && m.Policy.MaxBytes>>20 >= m.Limits.MemoryMB {
 		return fmt.Errorf("max_extracted_mb is %d and memory_limit_mb %d: the scratch space is memory, and has to be the smaller",
 			m.Policy.MaxBytes>>20, m.Limits.MemoryMB)

@@ -64,17 +64,11 @@ type job struct {
 // run carries one manifest to an agent behind walls and its result back. Its
 // errors lack the runtime's and the run's name.
 func (r *Runtime) run(ctx context.Context, spec sandbox.RunSpec, m *wire.Manifest) (bundle.Answer, *sandbox.Error) {
-	ctx, done, err := r.runs.Begin(ctx)
-	if err != nil {
-		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Cancelled, Err: err}
+	ctx, clock, done, fault := bundle.Begin(ctx, &r.runs, spec, m)
+	if fault != nil {
+		return bundle.Answer{}, fault
 	}
 	defer done()
-	clock := bundle.Clock{Start: spec.StartTimeout, Timeout: m.Timeout()}
-	ctx, cancel := clock.Context(ctx)
-	defer cancel()
-	if err := m.Label.Validate(); err != nil {
-		return bundle.Answer{}, &sandbox.Error{Kind: sandbox.Refused, Code: sandbox.CodeConfig, Err: err}
-	}
 	image, fault := imageOf(spec.Image, r.config.Image)
 	if fault != nil {
 		return bundle.Answer{}, fault
