@@ -40,19 +40,7 @@ func newScene(t *testing.T) *scene {
 	host := routable(t)
 	server := s3server.Start(t, s3server.MinIO, s3server.Options{Host: host.String()})
 	s := &scene{server: server, canary: listen(t, host)}
-	var err error
-	s.Cluster, err = cluster.Open(t.Context(), root, "heavy-"+strings.ToLower(rand.Text()[:8]), netip.MustParseAddrPort(server.Address()))
-	if errors.Is(err, cluster.ErrNotRun) {
-		t.Skip(err.Error())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	s.Cluster = openNamespace(t, "heavy", netip.MustParseAddrPort(server.Address()))
 	s.runtime = s.over(t, bundle.NewHop(bundle.HopConfig{Runtime: kubernetes.Name, Leaf: server.Backend(t), Prefix: bundle.DefaultPrefix}))
 	return s
 }
@@ -135,6 +123,22 @@ func listen(t *testing.T, host netip.Addr) *canary {
 	return c
 }
 
+// awaitComer waits until a pod has come to the canary, which has to be before
+// what it does has ended.
+func awaitComer[T any](t *testing.T, c *canary, ended <-chan T) {
+	t.Helper()
+	deadline := time.After(time.Minute)
+	for c.came.Load() == 0 {
+		select {
+		case end := <-ended:
+			t.Fatalf("it ended before its wall stood: %+v", end)
+		case <-deadline:
+			t.Fatal("nobody came to the canary: the pod was never open, which proves nothing")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
 // dial is a run whose scanner tries the canary itself, and says what came of it.
 func (s *scene) dial(t *testing.T, network bool) sandbox.RunSpec {
 	t.Helper()
@@ -167,16 +171,7 @@ func (s *scene) start(ctx context.Context, spec sandbox.RunSpec) <-chan answer {
 func TestAPolicyThatArrivesLateIsWaitedFor(t *testing.T) {
 	s := newScene(t)
 	answers := s.start(t.Context(), s.dial(t, false))
-	deadline := time.After(time.Minute)
-	for s.canary.came.Load() == 0 {
-		select {
-		case a := <-answers:
-			t.Fatalf("the run ended before its wall stood: %q, %v", a.out.Stdout, a.err)
-		case <-deadline:
-			t.Fatal("nobody came to the canary: the pod was never open, which proves nothing")
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	awaitComer(t, s.canary, answers)
 	applied := time.Now()
 	if err := s.Guard(t.Context()); err != nil {
 		t.Fatal(err)
@@ -206,16 +201,7 @@ func TestAPolicyThatArrivesLateFailsNoProbe(t *testing.T) {
 		report, err := s.runtime.Probe(t.Context(), sandbox.Room{Scanner: lab.Scanner, Image: s.image, Commands: []string{"inmate"}})
 		done <- probed{report, err}
 	}()
-	deadline := time.After(time.Minute)
-	for s.canary.came.Load() == 0 {
-		select {
-		case p := <-done:
-			t.Fatalf("the probe ended before its wall stood: %+v, %v", p.report, p.err)
-		case <-deadline:
-			t.Fatal("nobody came to the canary: the pod was never open, which proves nothing")
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	awaitComer(t, s.canary, done)
 	if err := s.Guard(t.Context()); err != nil {
 		t.Fatal(err)
 	}

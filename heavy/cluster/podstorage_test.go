@@ -60,8 +60,8 @@ spec:
 // newPodStorage starts the servers, and makes the bucket of the first.
 func newPodStorage(t *testing.T) *podStorage {
 	t.Helper()
-	s := &podStorage{Cluster: openNamespace(t, "store")}
-	elsewhere := openNamespace(t, "store")
+	s := &podStorage{Cluster: openNamespace(t, "store", netip.AddrPort{})}
+	elsewhere := openNamespace(t, "store", netip.AddrPort{})
 	server := s.serverImage(t)
 	pod := func(c *cluster.Cluster, name, app string) netip.Addr {
 		return startPod(t, c, name, fmt.Sprintf(serverPod, name, app, server, s3server.AccessKey, s3server.SecretKey))
@@ -88,10 +88,11 @@ func newPodStorage(t *testing.T) *podStorage {
 	return s
 }
 
-// openNamespace makes a namespace without policies.
-func openNamespace(t *testing.T, kind string) *cluster.Cluster {
+// openNamespace makes a namespace without policies, whose pods are to reach a
+// storage outside the cluster, if one is named.
+func openNamespace(t *testing.T, kind string, storage netip.AddrPort) *cluster.Cluster {
 	t.Helper()
-	c, err := cluster.Open(t.Context(), root, kind+"-"+strings.ToLower(rand.Text()[:8]), netip.AddrPort{})
+	c, err := cluster.Open(t.Context(), root, kind+"-"+strings.ToLower(rand.Text()[:8]), storage)
 	if errors.Is(err, cluster.ErrNotRun) {
 		t.Skip(err.Error())
 	}
@@ -209,7 +210,7 @@ func chartPolicies(t *testing.T, text string) string {
 // labels in another namespace.
 func TestAStorageThatIsAPodIsReachedAndNothingElse(t *testing.T) {
 	s := newPodStorage(t)
-	c := openNamespace(t, "boxes")
+	c := openNamespace(t, "boxes", netip.AddrPort{})
 	policies := chartPolicies(t, fmt.Sprintf(podsEgress, c.Namespace, s.Namespace))
 	if err := c.Apply(t.Context(), policies); err != nil {
 		t.Fatal(err)
