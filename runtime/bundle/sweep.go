@@ -19,9 +19,6 @@ import (
 // counts as left behind instead of as being made.
 const unfinished = time.Minute
 
-// killRounds bounds how often a sweep looks for processes of one dead run.
-const killRounds = 10
-
 // Sweep removes run directories that nobody uses any more: those of
 // policy.Worker at any age, and those of anybody that are older than
 // policy.OlderThan past their deadline, unless that is zero. A directory whose
@@ -73,10 +70,8 @@ func (s *Store) sweepOne(name string, policy sandbox.SweepPolicy) (*sandbox.Orph
 	if !isOrphan(lock, info, policy, orphan) {
 		return nil, nil
 	}
-	for range killRounds {
-		if s.config.Unwatched || !process.KillRun(filepath.Join(path, "work")) {
-			break
-		}
+	if !s.config.Unwatched {
+		process.KillRun(filepath.Join(path, "work"))
 	}
 	if err := s.remove(path); err != nil {
 		return nil, err

@@ -34,8 +34,6 @@ func stage(pipe io.Reader) int {
 	defer retry.Stop()
 	for deadline := time.Now().Add(patience); ; <-retry.C {
 		for path := range maps.Clone(left) {
-			// A look that finds no process is the last one: what it would
-			// have missed can only come from one that it killed.
 			killed := process.KillRun(filepath.Join(path, "work"))
 			if rmtree.Remove(path) == nil && !killed {
 				delete(left, path)

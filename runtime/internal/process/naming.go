@@ -6,23 +6,44 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
+// maxLooks bounds one KillRun over processes that go on making others.
+const maxLooks = 20
+
 // KillRun kills what is left of a run whose owner is dead, and says whether
-// there was anything. The run is known by its work directory, whose name is
-// random and never used twice: a bwrap has it as an argument, and a scanner
-// without walls as its HOME.
+// there was anything. The run is known by its work directory, whose path is
+// that of a run's directory and a last name: the first is random and never
+// used twice.
 //
 // A bwrap whose parent is killed dies with it, but not always the child that
 // it has just made: that one waits for a word from the dead
-// (https://github.com/containers/bubblewrap/issues/198).
+// (https://github.com/containers/bubblewrap/issues/198), or has not yet asked
+// to die with it and goes on.
+//
+// One look is not enough: a process may make a child behind the look's back
+// and be dead when its turn comes. That child is there for the second look.
 func KillRun(work string) bool {
-	argument := []byte("\x00" + work + "\x00")
-	home := []byte("\x00HOME=" + work + "\x00")
+	found := false
+	for looks, quiet := 0, 0; looks < maxLooks && quiet < 2; looks++ {
+		if killSeen(work) {
+			found, quiet = true, 0
+		} else {
+			quiet++
+		}
+	}
+	return found
+}
+
+// killSeen kills the processes of a run that one look at all of them finds.
+func killSeen(work string) bool {
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return false
@@ -34,12 +55,42 @@ func KillRun(work string) bool {
 			continue
 		}
 		line := block(pid, "cmdline")
-		bwrap := bytes.Contains(line, argument) && bytes.Contains(line, []byte("\x00--die-with-parent\x00"))
-		if bwrap || bytes.Contains(block(pid, "environ"), home) {
+		if isBwrap(line, work) || isUnwalled(pid, work) || isInside(pid, work) {
 			found = killOne(pid, line) || found
 		}
 	}
 	return found
+}
+
+// isBwrap reports whether a command line is that of the run's bwrap, or of the
+// child that it makes the sandbox in: the work directory is an argument.
+func isBwrap(line []byte, work string) bool {
+	return bytes.Contains(line, []byte("\x00--die-with-parent\x00")) && bytes.Contains(line, []byte("\x00"+work+"\x00"))
+}
+
+// isUnwalled reports whether pid is a scanner of the run without walls, whose
+// HOME the work directory is.
+func isUnwalled(pid int, work string) bool {
+	return bytes.Contains(block(pid, "environ"), []byte("\x00HOME="+work+"\x00"))
+}
+
+// isInside reports whether the work directory is what pid sees at /work: pid is
+// then inside the run's sandbox. Mounts are told relative to the root of their
+// file system, so the ends of the paths are compared.
+func isInside(pid int, work string) bool {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/mountinfo", pid))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	mounts, err := mountinfo.GetMountsFromReader(f, nil)
+	if err != nil {
+		return false
+	}
+	end := "/" + filepath.Join(filepath.Base(filepath.Dir(work)), filepath.Base(work))
+	return slices.ContainsFunc(mounts, func(m *mountinfo.Info) bool {
+		return m.Mountpoint == "/work" && strings.HasSuffix(strings.TrimSuffix(m.Root, "//deleted"), end)
+	})
 }
 
 // killOne kills the process, if it is still the one with that command line.

@@ -288,6 +288,54 @@ func TestWhatIsLeftOfARunIsFoundByItsDirectoryAndKilled(t *testing.T) {
 	}
 }
 
+// A bwrap's child that has not yet asked to die with it goes on when it is
+// killed: it has become its program by then, and names no directory.
+func TestWhatRunsInsideAKilledBwrapIsFoundByItsMount(t *testing.T) {
+	bwrap, err := exec.LookPath("bwrap")
+	if err != nil {
+		t.Skip("not run: there is no bwrap on PATH")
+	}
+	base := t.TempDir()
+	work := func(run string) string { return filepath.Join(base, run, "work") }
+	orphan := func(run string) int {
+		if err := os.MkdirAll(work(run), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(bwrap, "--unshare-user", "--unshare-pid", "--as-pid-1", "--ro-bind", "/usr", "/usr",
+			"--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--bind", work(run), "/work", "/usr/bin/sleep", "60")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		inside := 0
+		if !eventually(func() bool {
+			for _, child := range process.Children(cmd.Process.Pid) {
+				line, _ := os.ReadFile("/proc/" + strconv.Itoa(child) + "/cmdline")
+				if strings.HasPrefix(string(line), "/usr/bin/sleep") {
+					inside = child
+				}
+			}
+			return inside != 0
+		}) {
+			t.Error("nothing runs inside")
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return inside
+	}
+	mine, other := orphan("run"), orphan("another-run")
+	t.Cleanup(func() { _ = syscall.Kill(other, syscall.SIGKILL) })
+	// What a janitor could not end before it removed the directory is found as well.
+	if err := os.RemoveAll(work("run")); err != nil {
+		t.Fatal(err)
+	}
+	if !process.KillRun(work("run")) || alive(mine) {
+		t.Error("what ran inside is left")
+	}
+	if !alive(other) {
+		t.Error("what ran inside another run's sandbox was killed")
+	}
+}
+
 // Go ends threads whose goroutine leaves them locked, and a parent-death
 // signal comes with the thread's end: a child must survive everything that the
 // scheduler does meanwhile.
