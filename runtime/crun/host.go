@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
@@ -63,56 +64,27 @@ func (h host) facts() (Facts, *sandbox.Error) {
 // ramdisk says whether this process's root is the kernel's first file system,
 // as it is on a host without an operating system that runs from its initramfs.
 func (h host) ramdisk() bool {
-	mounts, err := h.mountinfo()
+	mounts, err := h.mounts()
 	if err != nil {
 		return false
 	}
 	first := false
 	for _, m := range mounts {
-		if m.point == "/" {
-			first = m.fstype == "rootfs"
+		if m.Mountpoint == "/" {
+			first = m.FSType == "rootfs"
 		}
 	}
 	return first
 }
 
-// mountpoint is one line of /proc/self/mountinfo.
-type mountpoint struct {
-	point, fstype string
-	options       []string
-}
-
-func (h host) mountinfo() ([]mountpoint, error) {
-	b, err := os.ReadFile(h.path("/proc/self/mountinfo"))
+// mounts are those that this process sees, in the order in which they were made.
+func (h host) mounts() ([]*mountinfo.Info, error) {
+	f, err := os.Open(h.path("/proc/self/mountinfo"))
 	if err != nil {
 		return nil, err
 	}
-	var list []mountpoint
-	for line := range strings.Lines(string(b)) {
-		before, after, ok := strings.Cut(line, " - ")
-		left, right := strings.Fields(before), strings.Fields(after)
-		if !ok || len(left) < 6 || len(right) < 3 {
-			continue
-		}
-		list = append(list, mountpoint{point: unescape(left[4]), fstype: right[0], options: strings.Split(right[2], ",")})
-	}
-	return list, nil
-}
-
-// unescape undoes the kernel's octal escapes of blanks and backslashes.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
+	defer f.Close()
+	return mountinfo.GetMountsFromReader(f, nil)
 }
 
 // capabilities that making a sandbox takes, by their names and numbers.

@@ -74,22 +74,27 @@ func (h host) notForCrun(root string, err error) *sandbox.Error {
 }
 
 func (h host) layoutV1(root string) (layout, *sandbox.Error) {
-	mounts, err := h.mountinfo()
+	mounts, err := h.mounts()
 	if err != nil {
 		return layout{}, noEngine("reading the mounts", err, "")
 	}
 	l := layout{v1: make(map[string]string)}
 	for _, m := range mounts {
-		if m.fstype != "cgroup" && m.fstype != "cgroup2" || !strings.HasPrefix(m.point, cgroupRoot+"/") {
+		if m.FSType != "cgroup" && m.FSType != "cgroup2" || !strings.HasPrefix(m.Mountpoint, cgroupRoot+"/") {
 			continue
 		}
-		l.all = append(l.all, h.path(m.point))
-		if m.fstype == "cgroup" && slices.Contains(m.options, "freezer") {
-			l.freezer = h.path(m.point)
+		dir := h.path(m.Mountpoint)
+		l.all = append(l.all, dir)
+		if m.FSType != "cgroup" {
+			continue
+		}
+		held := strings.Split(m.VFSOptions, ",")
+		if slices.Contains(held, "freezer") {
+			l.freezer = dir
 		}
 		for _, c := range controllers {
-			if m.fstype == "cgroup" && slices.Contains(m.options, c) {
-				l.v1[c] = h.path(m.point)
+			if slices.Contains(held, c) {
+				l.v1[c] = dir
 			}
 		}
 	}

@@ -130,16 +130,16 @@ func over(t *testing.T, program, rooms string, change func(*Config)) *Runtime {
 func nothingLeft(t *testing.T, r *Runtime) {
 	t.Helper()
 	nothingInState(t, r)
-	mounts, err := r.host.mountinfo()
+	mounts, err := r.host.mounts()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range mounts {
-		if strings.HasPrefix(m.point, r.config.StateDir) {
-			t.Errorf("%s is still mounted", m.point)
+		if strings.HasPrefix(m.Mountpoint, r.config.StateDir) {
+			t.Errorf("%s is still mounted", m.Mountpoint)
 		}
-		dir := filepath.Join(m.point, r.config.CgroupParent)
-		if _, err := os.Stat(dir); strings.HasPrefix(m.fstype, "cgroup") && err == nil {
+		dir := filepath.Join(m.Mountpoint, r.config.CgroupParent)
+		if _, err := os.Stat(dir); strings.HasPrefix(m.FSType, "cgroup") && err == nil {
 			t.Errorf("the cgroup %s is left", dir)
 		}
 	}

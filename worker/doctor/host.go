@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -191,8 +192,8 @@ func exists(path string) bool {
 // fresh /proc in a user namespace while some are.
 func (h Host) maskedProc() []string {
 	var masks []string
-	for _, fields := range h.mounts() {
-		if at := fields[4]; strings.HasPrefix(at, "/proc/") && !strings.HasPrefix(at, "/proc/sys/fs/binfmt_misc") {
+	for _, m := range h.mounts() {
+		if at := m.Mountpoint; strings.HasPrefix(at, "/proc/") && !strings.HasPrefix(at, "/proc/sys/fs/binfmt_misc") {
 			masks = append(masks, at)
 		}
 	}
@@ -201,11 +202,11 @@ func (h Host) maskedProc() []string {
 
 // hidepid is the option that hides other users' processes, if /proc has it.
 func (h Host) hidepid() string {
-	for _, fields := range h.mounts() {
-		if fields[4] != "/proc" {
+	for _, m := range h.mounts() {
+		if m.Mountpoint != "/proc" {
 			continue
 		}
-		for option := range strings.SplitSeq(fields[5]+","+fields[len(fields)-1], ",") {
+		for option := range strings.SplitSeq(m.Options+","+m.VFSOptions, ",") {
 			if strings.HasPrefix(option, "hidepid=") && option != "hidepid=0" && option != "hidepid=off" {
 				return option
 			}
@@ -214,17 +215,16 @@ func (h Host) hidepid() string {
 	return ""
 }
 
-// mounts are the fields of /proc/self/mountinfo's lines.
-func (h Host) mounts() [][]string {
-	b, err := os.ReadFile(filepath.Join(h.Proc, "self/mountinfo"))
+// mounts are those that this process sees, none where /proc doesn't tell.
+func (h Host) mounts() []*mountinfo.Info {
+	f, err := os.Open(filepath.Join(h.Proc, "self/mountinfo"))
 	if err != nil {
 		return nil
 	}
-	var all [][]string
-	for line := range strings.Lines(string(b)) {
-		if fields := strings.Fields(line); len(fields) >= 10 {
-			all = append(all, fields)
-		}
+	defer f.Close()
+	all, err := mountinfo.GetMountsFromReader(f, nil)
+	if err != nil {
+		return nil
 	}
 	return all
 }
