@@ -128,6 +128,9 @@ func TestAForgottenPathStyleIsNamed(t *testing.T) {
 		config := put(t, "c.toml", fmt.Appendf(nil, "[worker.sandbox]\nruntime = \"oci\"\n[worker.sandbox.oci]\ntransport = \"storage\"\npull = \"never\"\n"+
 			"[storage.backends.minio]\ntype = \"s3\"\nendpoint = \"http://server.invalid:9000\"\nbucket = \"cache\"\npath_style = %s\naccess_key = \"a\"\nsecret_key = \"s\"\n", style))
 		r := sandboxctl(t, engineEnv(), "run", "--config", config, "--image", "localhost/none", "--", "x")
+		if strings.Contains(r.stderr, "podman would leave every run's network behind") {
+			t.Skip("not run: podman's networks can't be removed here, see scripts/engines.sh")
+		}
 		lines := strings.Split(strings.TrimSuffix(r.stderr, "\n"), "\n")
 		if r.status != ExitRunFailed || !strings.Contains(lines[len(lines)-1], "server.invalid") {
 			t.Errorf("path_style %s: status %d, %s", style, r.status, r.stderr)
