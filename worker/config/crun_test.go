@@ -14,7 +14,7 @@ const (
 
 // crunRefusals are the rules of the crun runtime, each with the whole message
 // behind "config.toml".
-var crunRefusals = []struct{ name, text, want string }{
+var crunRefusals = []refusal{
 	{"root inside", "[worker.sandbox.crun]\nuser = \"0:0\"", `:2: user "0:0" has id 0, which owns all that is in a sandbox; want uid or uid:gid, each a number from 1 to 65535`},
 	{"root's group inside", "[worker.sandbox.crun]\nuser = \"1000:0\"", `:2: user "1000:0" has id 0, which owns all that is in a sandbox; want uid or uid:gid, each a number from 1 to 65535`},
 	{"root by one number", "[worker.sandbox.crun]\nuser = \"0\"", `:2: user "0" has id 0, which owns all that is in a sandbox; want uid or uid:gid, each a number from 1 to 65535`},
@@ -51,20 +51,7 @@ var crunRefusals = []struct{ name, text, want string }{
 	{"a profile under runsc", crunTable + "[worker.sandbox.crun]\nprogram = \"/opt/runsc\"\n[scanners.gitleaks]\nseccomp_profile = \"/x\"\nseccomp_sha256 = \"" + someSum + "\"", `:6: scanner 'gitleaks' has a seccomp profile of its own, which runsc can't be trusted to keep; set [worker.sandbox.crun] program to crun or runc, or leave the profile out`},
 }
 
-func TestEachRuleOfTheCrunRuntimeIsSaidInOneLine(t *testing.T) {
-	for _, r := range crunRefusals {
-		t.Run(r.name, func(t *testing.T) {
-			file := write(t, "config.toml", r.text+"\n")
-			_, err := Load(file)
-			if err == nil {
-				t.Fatal("it loaded")
-			}
-			if got := strings.TrimPrefix(err.Error(), file); got != r.want || !IsConfig(err) {
-				t.Errorf("got  %s\nwant %s", got, r.want)
-			}
-		})
-	}
-}
+func TestEachRuleOfTheCrunRuntimeIsSaidInOneLine(t *testing.T) { checkRefusals(t, crunRefusals) }
 
 func TestTheCrunTableIsReadWithItsDigestsAndProfiles(t *testing.T) {
 	c := load(t, crunTable+`

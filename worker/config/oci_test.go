@@ -3,14 +3,13 @@ package config
 import (
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
 
 // ociRefusals are the rules of the image runtimes and of their storage, each
 // with the whole message behind "config.toml".
-var ociRefusals = []struct{ name, text, want string }{
+var ociRefusals = []refusal{
 	{"an unknown engine", "[worker.sandbox.oci]\nengine = \"nerdctl\"", `:2: engine "nerdctl" is not known; one of podman, docker`},
 	{"an unknown transport", "[worker.sandbox.oci]\ntransport = \"ftp\"", `:2: transport "ftp" is not known; one of mount, storage`},
 	{"an unknown pull policy", "[worker.sandbox.oci]\npull = \"always\"", `:2: pull "always" is not known; one of never, if-absent`},
@@ -81,23 +80,7 @@ const (
 	s3Backend = "[storage.backends.s3]\ntype = \"s3\"\nendpoint = \"http://192.0.2.1:9000\"\npath_style = true\nbucket = \"bundles\"\naccess_key = \"ACCESSWORD\"\nsecret_key = \"SECRETWORD\"\n"
 )
 
-func TestEachRuleOfTheImageRuntimesIsOneLine(t *testing.T) {
-	for _, r := range ociRefusals {
-		t.Run(r.name, func(t *testing.T) {
-			file := write(t, "config.toml", r.text+"\n")
-			_, err := Load(file)
-			if err == nil {
-				t.Fatal("it loaded")
-			}
-			if got := strings.TrimPrefix(err.Error(), file); got != r.want {
-				t.Errorf("got  %s\nwant %s", got, r.want)
-			}
-			if !IsConfig(err) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "SECRETWORD") {
-				t.Errorf("%#v is not one line of an *Error, or names a secret", err)
-			}
-		})
-	}
-}
+func TestEachRuleOfTheImageRuntimesIsOneLine(t *testing.T) { checkRefusals(t, ociRefusals) }
 
 func TestABackendThatCantPresignIsNamedForEachRuntimeThatNeedsIt(t *testing.T) {
 	for _, runtime := range imageRuntimes {

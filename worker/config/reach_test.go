@@ -10,15 +10,13 @@ import (
 func TestTheReachIsWhereOrphansAre(t *testing.T) {
 	oci := "[worker.sandbox]\nruntime = \"oci\"\n"
 	storage := oci + "bundle_backend = \"s3\"\n[worker.sandbox.oci]\ntransport = \"storage\"\n[storage]\n"
-	pods := podRuntime + s3Backend
 	crun := "[worker.sandbox]\nruntime = \"crun\"\n"
 	seen := map[string]string{}
-	for _, text := range []string{
+	for _, text := range append([]string{
 		"", oci, oci + "run_dir = \"/srv\"\n", oci + "[worker.sandbox.oci]\nengine = \"docker\"\n",
 		storage + s3Backend, storage + s3Backend + "region = \"x\"\n",
-		pods, podRuntime + "[worker.sandbox.kubernetes]\nnamespace = \"other\"\n" + s3Backend, podRuntime + "bundle_prefix = \"other/\"\n" + s3Backend,
 		crun, crun + "[worker.sandbox.crun]\nstate_dir = \"/srv\"\n",
-	} {
+	}, podReaches...) {
 		reach := load(t, text).Reach()
 		if other, is := seen[reach]; is {
 			t.Errorf("%q and %q both reach %s", text, other, reach)

@@ -9,9 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refusals has a configuration for each rule, and the whole message it gets
-// behind "config.toml".
-var refusals = []struct{ name, text, want string }{
+// refusal is a configuration that breaks one rule, and the whole message that it
+// gets behind "config.toml".
+type refusal struct{ name, text, want string }
+
+// refusals has one for each rule that holds for every runtime.
+var refusals = []refusal{
 	{"an unknown runtime", "[worker.sandbox]\nruntime = \"docker\"", `:2: runtime "docker" is not known; one of none, bwrap, oci, kubernetes, crun`},
 	{"a runtime with a slip", "[worker.sandbox]\nruntime = \"bwarp\"", `:2: runtime "bwarp" is not known; did you mean "bwrap"? one of none, bwrap, oci, kubernetes, crun`},
 	{"remote", "[worker.sandbox]\nruntime = \"remote\"", `:2: runtime "remote" is not supported (a daemon that sandboxes for others is not built); one of none, bwrap, oci, kubernetes, crun`},
@@ -76,7 +79,11 @@ var refusals = []struct{ name, text, want string }{
 	{"the metadata's prefix", "[worker.sandbox]\nbundle_prefix = \"meta:a/\"", `:2: bundle_prefix "meta:a/" begins with the reserved "meta:"; want one path segment with a trailing slash, such as "sandbox/"`},
 }
 
-func TestEachRefusalSaysWhatWhereAndWhatToDoInOneLine(t *testing.T) {
+func TestEachRefusalSaysWhatWhereAndWhatToDoInOneLine(t *testing.T) { checkRefusals(t, refusals) }
+
+// checkRefusals loads each configuration, and compares the message that it gets.
+func checkRefusals(t *testing.T, refusals []refusal) {
+	t.Helper()
 	for _, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
 			file := write(t, "config.toml", r.text+"\n")
@@ -87,8 +94,8 @@ func TestEachRefusalSaysWhatWhereAndWhatToDoInOneLine(t *testing.T) {
 			if got := strings.TrimPrefix(err.Error(), file); got != r.want {
 				t.Errorf("got  %s\nwant %s", got, r.want)
 			}
-			if !IsConfig(err) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%#v is not one line of an *Error", err)
+			if !IsConfig(err) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "SECRETWORD") {
+				t.Errorf("%#v is not one line of an *Error, or names a secret", err)
 			}
 		})
 	}
