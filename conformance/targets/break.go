@@ -50,49 +50,40 @@ var (
 // broken makes a runtime and a room in which one assertion must fail.
 func broken(ctx context.Context, b *Builder, s conformance.Setup, id assertion) (sandbox.Runtime, sandbox.Room, error) {
 	where := roomToProbe(s)
-	var how breakage
-	switch id {
-	case wire.AssertResult:
-		how.noAgent = true
-	case wire.AssertWire:
-		how.agent = wireNext
-	case wire.AssertNetwork:
-		if len(s.Canaries) == 0 {
-			return nil, where, fmt.Errorf("%w: this host has no address but loopback", conformance.ErrNotBreakable)
-		}
-		how.edits = []argvEdit{shareNetwork}
-	case wire.AssertReadOnlyRoot:
-		how.edits, how.closed = []argvEdit{writableRoot}, true
-	case wire.AssertWorkDir:
-		how.edits = []argvEdit{deviceWork}
-	case wire.AssertEnvironment:
-		how.edits = []argvEdit{leakVariable}
-	case wire.AssertUnprivileged:
-		how.edits = []argvEdit{asRoot}
-	case wire.AssertCredentials:
-		how.files = map[string]string{"var/run/secrets/kubernetes.io/serviceaccount/token": "a token"}
-	case wire.AssertRoom:
-		how.files = map[string]string{"usr/bin/sh": "a shell"}
-	case wire.AssertCommand:
-		where.Commands = append(where.Commands, "/usr/bin/another-scanner")
-	case wire.AssertPIDNamespace:
-		how.edits = sharePIDs
-	case wire.AssertSeccomp:
-		how.agent = noFilter
-	case wire.AssertNoNewPrivs:
-		proc, err := procWithoutPrivilegeBit(s.Dir)
-		if err != nil {
+	how, commands, ok := brokenRoom(id)
+	if !ok {
+		var err error
+		if how, err = brokenBwrap(s, id); err != nil {
 			return nil, where, err
 		}
-		how.edits = []argvEdit{{[]string{"--proc", "/proc"}, []string{"--ro-bind", proc, "/proc"}}}
-	default:
-		return nil, where, fmt.Errorf("%w: bubblewrap has no such wall", conformance.ErrNotBreakable)
 	}
+	where.Commands = append(where.Commands, commands...)
 	r, err := makeBwrap(ctx, b, s, "broken-"+string(id), how)
-	if err != nil {
-		return nil, where, err
+	return r, where, err
+}
+
+// brokenBwrap takes down the wall of bwrap's that an assertion is about.
+func brokenBwrap(s conformance.Setup, id assertion) (breakage, error) {
+	edited := func(edits ...argvEdit) (breakage, error) { return breakage{edits: edits}, nil }
+	switch id {
+	case wire.AssertNetwork:
+		return breakage{edits: []argvEdit{shareNetwork}}, needCanary(s)
+	case wire.AssertReadOnlyRoot:
+		return breakage{edits: []argvEdit{writableRoot}, closed: true}, nil
+	case wire.AssertWorkDir:
+		return edited(deviceWork)
+	case wire.AssertEnvironment:
+		return edited(leakVariable)
+	case wire.AssertUnprivileged:
+		return edited(asRoot)
+	case wire.AssertPIDNamespace:
+		return edited(sharePIDs...)
+	case wire.AssertNoNewPrivs:
+		proc, err := procWithoutPrivilegeBit(s.Dir)
+		return breakage{edits: []argvEdit{{[]string{"--proc", "/proc"}, []string{"--ro-bind", proc, "/proc"}}}}, err
+	default:
+		return breakage{}, unbreakable("bubblewrap has no such wall")
 	}
-	return r, where, nil
 }
 
 // procWithoutPrivilegeBit makes a directory that stands for /proc and says that

@@ -2,7 +2,6 @@ package targets
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/batleforc/batlehub-sandbox/conformance"
 	"github.com/batleforc/batlehub-sandbox/runtime/crun"
@@ -125,42 +124,40 @@ var gvisorKeeps = map[assertion]string{
 func (b *crunBase) broken(ctx context.Context, s conformance.Setup, id assertion) (sandbox.Runtime, sandbox.Room, error) {
 	room := b.room(s)
 	if reason, ok := gvisorKeeps[id]; ok && b.onGVisor() {
-		return nil, room, fmt.Errorf("%w: %s", conformance.ErrNotBreakable, reason)
+		return nil, room, unbreakable(reason)
 	}
-	var how crunBreakage
-	switch id {
-	case wire.AssertResult:
-		how.noAgent = true
-	case wire.AssertWire:
-		how.agent = wireNext
-	case wire.AssertNetwork:
-		if len(s.Canaries) == 0 {
-			return nil, room, fmt.Errorf("%w: this host has no address but loopback", conformance.ErrNotBreakable)
+	inRoom, commands, ok := brokenRoom(id)
+	how := crunBreakage{breakage: inRoom}
+	if !ok {
+		var err error
+		if how, err = b.brokenWall(s, id); err != nil {
+			return nil, room, err
 		}
-		how = b.hostNetwork()
-	case wire.AssertReadOnlyRoot:
-		how.config = []configEdit{crunRootWritable}
-	case wire.AssertWorkDir:
-		how.config = []configEdit{crunWorkFlags}
-	case wire.AssertEnvironment:
-		how.config = []configEdit{crunVariable}
-	case wire.AssertUnprivileged:
-		how.config = crunCapabilities
-	case wire.AssertCredentials:
-		how.files = map[string]string{"var/run/secrets/kubernetes.io/serviceaccount/token": "a token"}
-	case wire.AssertRoom:
-		how.files = map[string]string{"usr/bin/sh": "a shell"}
-	case wire.AssertCommand:
-		room.Commands = append(room.Commands, "/usr/bin/another-scanner")
-	case wire.AssertPIDNamespace:
-		how.config = crunHostPIDs
-	case wire.AssertSeccomp:
-		how.agent = noFilter
-	case wire.AssertMemory:
-		how = crunNoMemory
-	default:
-		return nil, room, fmt.Errorf("%w: the agent sets the bit itself, for its filter could not be installed without, whatever a program is told", conformance.ErrNotBreakable)
 	}
+	room.Commands = append(room.Commands, commands...)
 	r, err := b.make(ctx, s, "broken-"+string(id), how)
 	return r, room, err
+}
+
+// brokenWall takes down the wall of the program's that an assertion is about.
+func (b *crunBase) brokenWall(s conformance.Setup, id assertion) (crunBreakage, error) {
+	edited := func(edits ...configEdit) (crunBreakage, error) { return crunBreakage{config: edits}, nil }
+	switch id {
+	case wire.AssertNetwork:
+		return b.hostNetwork(), needCanary(s)
+	case wire.AssertReadOnlyRoot:
+		return edited(crunRootWritable)
+	case wire.AssertWorkDir:
+		return edited(crunWorkFlags)
+	case wire.AssertEnvironment:
+		return edited(crunVariable)
+	case wire.AssertUnprivileged:
+		return edited(crunCapabilities...)
+	case wire.AssertPIDNamespace:
+		return edited(crunHostPIDs...)
+	case wire.AssertMemory:
+		return crunNoMemory, nil
+	default:
+		return crunBreakage{}, keptPrivileges("a program is told")
+	}
 }

@@ -2,7 +2,6 @@ package targets
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -107,50 +106,43 @@ var (
 	}
 )
 
-// broken makes a runtime and a room in which one assertion must fail.
-func (b *kubernetesBase) broken(ctx context.Context, s conformance.Setup, id assertion) (sandbox.Runtime, sandbox.Room, error) {
-	var how podBreakage
-	var commands []string
-	switch id {
-	case wire.AssertResult:
-		how.noAgent = true
-	case wire.AssertWire:
-		how.agent = wireNext
-	case wire.AssertNetwork:
-		how.edit = podOpenNetwork
-	case wire.AssertReadOnlyRoot:
-		how.edit = podRootWritable
-	case wire.AssertWorkDir:
-		how.edit = podMoreScratch
-	case wire.AssertEnvironment:
-		how.edit = podVariable
-	case wire.AssertUnprivileged:
-		// As root more than this would be writable; P03 has that.
-		how.edit = podSomeCaps
-	case wire.AssertCredentials:
-		how.edit = podToken
-	case wire.AssertRoom:
-		how.files = map[string]string{"usr/bin/sh": "a shell"}
-	case wire.AssertCommand:
-		commands = []string{"/usr/bin/another-scanner"}
-	case wire.AssertPIDNamespace:
-		how.edit = podHostPIDs
-	case wire.AssertSeccomp:
-		return nil, sandbox.Room{}, fmt.Errorf("%w: %s", conformance.ErrNotBreakable, gvisorKeeps[id])
-	case wire.AssertMemory:
-		how.edit = podNoMemory
-	default:
-		return nil, sandbox.Room{}, fmt.Errorf("%w: the agent sets the bit itself, for its filter could not be installed without, whatever a pod says", conformance.ErrNotBreakable)
-	}
-	return b.brokenRoom(ctx, s, how, commands...)
+// podWalls are the edits that fail an assertion each.
+var podWalls = map[assertion]podEdit{
+	wire.AssertNetwork:      podOpenNetwork,
+	wire.AssertReadOnlyRoot: podRootWritable,
+	wire.AssertWorkDir:      podMoreScratch,
+	wire.AssertEnvironment:  podVariable,
+	// As root more than this would be writable; P03 has that.
+	wire.AssertUnprivileged: podSomeCaps,
+	// A token in the image would lie where the cluster mounts its own.
+	wire.AssertCredentials:  podToken,
+	wire.AssertPIDNamespace: podHostPIDs,
+	wire.AssertMemory:       podNoMemory,
 }
 
-func (b *kubernetesBase) brokenRoom(ctx context.Context, s conformance.Setup, how podBreakage, commands ...string) (sandbox.Runtime, sandbox.Room, error) {
+// broken makes a runtime and a room in which one assertion must fail.
+func (b *kubernetesBase) broken(ctx context.Context, s conformance.Setup, id assertion) (sandbox.Runtime, sandbox.Room, error) {
+	if id == wire.AssertSeccomp {
+		return nil, sandbox.Room{}, unbreakable(gvisorKeeps[id])
+	}
+	if edit, ok := podWalls[id]; ok {
+		return b.makeBroken(ctx, s, podBreakage{edit: edit})
+	}
+	how, commands, ok := brokenRoom(id)
+	if !ok {
+		return nil, sandbox.Room{}, keptPrivileges("a pod says")
+	}
+	r, room, err := b.makeBroken(ctx, s, podBreakage{breakage: how})
+	room.Commands = append(room.Commands, commands...)
+	return r, room, err
+}
+
+// makeBroken makes a runtime with something broken, and the room to probe.
+func (b *kubernetesBase) makeBroken(ctx context.Context, s conformance.Setup, how podBreakage) (sandbox.Runtime, sandbox.Room, error) {
 	room, err := b.room(ctx, s, how)
 	if err != nil {
 		return nil, room, err
 	}
-	room.Commands = append(room.Commands, commands...)
 	r, err := b.make(ctx, s, how)
 	return r, room, err
 }
@@ -186,7 +178,7 @@ func (b *kubernetesBase) smuggled() []conformance.Smuggled {
 		all = append(all, conformance.Smuggled{
 			Name: "a webhook that adds " + l.name,
 			Make: func(ctx context.Context, s conformance.Setup) (sandbox.Runtime, sandbox.Room, error) {
-				return b.brokenRoom(ctx, s, podBreakage{edit: l.edit})
+				return b.makeBroken(ctx, s, podBreakage{edit: l.edit})
 			},
 		})
 	}

@@ -61,46 +61,46 @@ func (b *ociBase) hostPIDs() []argvEdit {
 
 // broken makes a runtime and a room in which one assertion must fail.
 func (b *ociBase) broken(ctx context.Context, s conformance.Setup, id assertion) (sandbox.Runtime, sandbox.Room, error) {
-	var how breakage
-	var commands []string
-	switch id {
-	case wire.AssertResult:
-		how.noAgent = true
-	case wire.AssertWire:
-		how.agent = wireNext
-	case wire.AssertNetwork:
-		if len(s.Canaries) == 0 {
-			return nil, sandbox.Room{}, fmt.Errorf("%w: this host has no address but loopback", conformance.ErrNotBreakable)
+	how, commands, ok := brokenRoom(id)
+	if !ok {
+		var err error
+		if how.edits, err = b.brokenWall(s, id); err != nil {
+			return nil, sandbox.Room{}, err
 		}
-		how.edits = []argvEdit{ociDefaultNet}
-	case wire.AssertReadOnlyRoot:
-		how.edits = []argvEdit{ociRootWritable}
-	case wire.AssertWorkDir:
-		how.edits = []argvEdit{b.work("suid,dev,size=512m")}
-	case wire.AssertEnvironment:
-		how.edits = []argvEdit{ociVariable}
-	case wire.AssertUnprivileged:
-		how.edits = []argvEdit{ociSomeCaps}
-	case wire.AssertCredentials:
-		how.files = map[string]string{"var/run/secrets/kubernetes.io/serviceaccount/token": "a token"}
-	case wire.AssertRoom:
-		how.files = map[string]string{"usr/bin/sh": "a shell"}
-	case wire.AssertCommand:
-		commands = []string{"/usr/bin/another-scanner"}
-	case wire.AssertPIDNamespace:
-		how.edits = b.hostPIDs()
-	case wire.AssertSeccomp:
-		how.agent = noFilter
-	case wire.AssertMemory:
-		how.edits = ociNoMemory
-	default:
-		return nil, sandbox.Room{}, fmt.Errorf("%w: the agent sets the bit itself, for its filter could not be installed without, whatever an engine is told", conformance.ErrNotBreakable)
 	}
+	r, room, err := b.makeBroken(ctx, s, how)
+	room.Commands = append(room.Commands, commands...)
+	return r, room, err
+}
+
+// brokenWall takes down the wall of the engine's that an assertion is about.
+func (b *ociBase) brokenWall(s conformance.Setup, id assertion) ([]argvEdit, error) {
+	switch id {
+	case wire.AssertNetwork:
+		return []argvEdit{ociDefaultNet}, needCanary(s)
+	case wire.AssertReadOnlyRoot:
+		return []argvEdit{ociRootWritable}, nil
+	case wire.AssertWorkDir:
+		return []argvEdit{b.work("suid,dev,size=512m")}, nil
+	case wire.AssertEnvironment:
+		return []argvEdit{ociVariable}, nil
+	case wire.AssertUnprivileged:
+		return []argvEdit{ociSomeCaps}, nil
+	case wire.AssertPIDNamespace:
+		return b.hostPIDs(), nil
+	case wire.AssertMemory:
+		return ociNoMemory, nil
+	default:
+		return nil, keptPrivileges("an engine is told")
+	}
+}
+
+// makeBroken makes a runtime with something broken, and the room to probe.
+func (b *ociBase) makeBroken(ctx context.Context, s conformance.Setup, how breakage) (sandbox.Runtime, sandbox.Room, error) {
 	room, err := b.room(ctx, s, how)
 	if err != nil {
 		return nil, room, err
 	}
-	room.Commands = append(room.Commands, commands...)
 	r, err := b.make(ctx, s, how)
 	return r, room, err
 }
@@ -131,13 +131,7 @@ func (b *ociBase) smuggled() []conformance.Smuggled {
 		list = append(list, conformance.Smuggled{
 			Name: fmt.Sprintf("extra_args = %q", extra),
 			Make: func(ctx context.Context, s conformance.Setup) (sandbox.Runtime, sandbox.Room, error) {
-				how := breakage{extra: extra}
-				room, err := b.room(ctx, s, how)
-				if err != nil {
-					return nil, room, err
-				}
-				r, err := b.make(ctx, s, how)
-				return r, room, err
+				return b.makeBroken(ctx, s, breakage{extra: extra})
 			},
 		})
 	}
