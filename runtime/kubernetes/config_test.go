@@ -41,7 +41,8 @@ func TestAnImageIsNamedAndPinnedByItsDigest(t *testing.T) {
 			t.Errorf("%s: pinned %t, %v", image, pinned, err)
 		}
 	}
-	for _, image := range []string{"", "-x", "UPPER", "a b", "https://registry.example/x"} {
+	id := strings.Repeat("ab", 32)
+	for _, image := range []string{"", "-x", "UPPER", "a b", "https://registry.example/x", id, "sha256:" + id} {
 		if _, err := ParseImage(image); err == nil {
 			t.Errorf("%q is an image", image)
 		}

@@ -143,7 +143,7 @@ func (c Config) check() ([]endpoint, error) {
 	}
 	if c.Image != "" {
 		if _, err := ParseImage(c.Image); err != nil {
-			return nil, fmt.Errorf("%w; name an image as %s", err, imageForms)
+			return nil, fmt.Errorf("%w; name an image as %s", err, ImageForms)
 		}
 	}
 	if err := firewall.CheckPool(c.StoragePool); err != nil {

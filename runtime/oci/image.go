@@ -26,10 +26,10 @@ func ParseImage(image string) (pinned bool, err error) {
 	return pinned, nil
 }
 
-// imageForms are the names that ParseImage takes, in words.
-const imageForms = "registry/name@sha256:…, or an image id as sha256:…"
+// ImageForms are the names that ParseImage takes, in words.
+const ImageForms = "registry/name@sha256:…, or an image id as sha256:…"
 
 // imageOf is the image of a run: its own, or else the runtime's.
 func imageOf(own, fallback string) (string, *sandbox.Error) {
-	return bundle.ImageOf(Name, own, fallback, ParseImage, imageForms)
+	return bundle.ImageOf(Name, own, fallback, ParseImage, ImageForms)
 }

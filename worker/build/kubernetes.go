@@ -22,6 +22,9 @@ const (
 	PodUIDVariable  = "BATLEHUB_POD_UID"
 )
 
+// podImages are the names that images of pods have.
+var podImages = imageNames{kubernetes.ParseImage, kubernetes.ImageForms}
+
 func (o Options) kubernetes() (Built, error) {
 	made, err := o.cluster()
 	if err != nil {

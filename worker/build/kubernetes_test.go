@@ -160,3 +160,13 @@ image   = "` + guarddog + `"
 		}
 	}
 }
+
+// A node can't pull by an image's id, which an engine takes.
+func TestAnImageThatNoPodCanHaveIsRefusedWhereItIsWritten(t *testing.T) {
+	pods := podConfig("", "http://192.0.2.1:9000", "")
+	id := "sha256:" + strings.Repeat("ab", 32)
+	checkImages(t, pods+"[scanners.x]\nimage = \"a b\"\n", `:13: scanner 'x': image "a b" is not an image's name: invalid reference format; want registry/name@sha256:…`)
+	checkImages(t, pods+"image = \"A\"\n", `:12: image "A" is not an image's name: invalid reference format: repository name (library/A) must be lowercase; want registry/name@sha256:…`)
+	checkImages(t, pods+"image = \""+id+"\"\n", `:12: image "`+id+`" is an image's id, by which no node can pull; want registry/name@sha256:…`)
+	checkImages(t, pods+"image = \"scanner@"+id+"\"\n", "")
+}

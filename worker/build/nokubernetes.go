@@ -12,4 +12,7 @@ func (o Options) kubernetes() (Built, error) {
 	return Built{}, &config.Error{Message: config.CheckRuntime("kubernetes").Error()}
 }
 
+// podImages are not known here.
+var podImages imageNames
+
 func clusterHost(Options) doctor.Cluster { return doctor.Cluster{} }

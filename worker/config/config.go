@@ -11,8 +11,20 @@ type Config struct {
 	Worker   Worker
 	Scanners map[string]Scanner
 	Storage  Storage
+	// Images are those that are named for the chosen runtime's runs.
+	Images []Image
 	// Warnings name what was set and has no effect.
 	Warnings []Warning
+}
+
+// Image is an image as the configuration names it.
+type Image struct {
+	Name string
+	// Scanner is the scanner whose image it is, empty for the runtime's own.
+	Scanner string
+	// File and Line are where it is named, for messages.
+	File string
+	Line int
 }
 
 // Worker is [worker].

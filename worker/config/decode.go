@@ -71,7 +71,17 @@ func (d *document) decode() (*Config, error) {
 	if err := d.decodeStorage(c); err != nil {
 		return nil, err
 	}
+	c.addImage(d, strings.ReplaceAll(tableSandbox, ".", sep)+sep+c.Worker.Sandbox.Runtime+sep+"image", "")
 	return c, d.decodeScanners(c)
+}
+
+// addImage adds the image at that path to those of the configuration, if there
+// is one.
+func (c *Config) addImage(d *document, path, scanner string) {
+	if name := d.k.String(path); name != "" {
+		file, line := d.origin(path)
+		c.Images = append(c.Images, Image{Name: name, Scanner: scanner, File: file, Line: line})
+	}
 }
 
 func (d *document) validateSandbox(c *Config) error {
@@ -166,6 +176,7 @@ func (d *document) decodeScanners(c *Config) error {
 		if err := d.checkForCrun(c.Worker.Sandbox, s); err != nil {
 			return err
 		}
+		c.addImage(d, path+sep+"image", name)
 		c.Scanners[name] = s
 	}
 	return nil

@@ -180,6 +180,9 @@ func (a *app) load() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := build.CheckImages(c); err != nil {
+		return nil, err
+	}
 	if err := rehearse.Config(c); err != nil {
 		return nil, err
 	}

@@ -181,8 +181,8 @@ func (f runFlags) image(s *session) (string, error) {
 		return "", nil
 	}
 	if f.room == "" {
-		if image, err := s.Images.Of("run", ""); err == nil {
-			return image, nil
+		if s.Images.Configured != "" || s.Images.Worker != "" {
+			return s.Images.Of("run", "")
 		}
 		return "", usagef("--image is missing: runtime %q runs a command in an image; give --image, or --room with the name of a scanner that has one", s.Name())
 	}

@@ -43,6 +43,7 @@ func TestAWrongCommandLineIsOneLineAndStatusTwo(t *testing.T) {
 		{"run --room x --file-mb -1 -- b", "sandboxctl: --file-mb is -1, want 1 to 1073741824"},
 		{"run --room x --address-space-mb 0 -- b", "sandboxctl: --address-space-mb is 0, want at least 1, or -1 for no limit"},
 		{"run --room x --address-space-mb -2 -- b", "sandboxctl: --address-space-mb is -2, want -1 to 1073741824"},
+		{"probe --scanner gitleaks --runtime oci --image Scanner", `sandboxctl: --image: image "Scanner" is not an image's name: invalid reference format: repository name (library/Scanner) must be lowercase; want registry/name@sha256:…, or an image id as sha256:…`},
 		{"tree", "sandboxctl: the scanner's name (or --output) is missing; usage: sandboxctl tree [SCANNER] [flags]"},
 		{"tree x", "sandboxctl: nothing to build the room from; give --file, --dir or --image"},
 		{"tree ../x --file a", `sandboxctl: the scanner's name: invalid label: scanner is "../x", want 1 to 63 of a-z 0-9 - _ . between letters or digits`},
