@@ -120,12 +120,33 @@ func AgentExit(status int) string {
 	return agentExits[status]
 }
 
+// StorageExit is the code of a run whose bundle went by the storage and whose
+// agent ended with that status because of it: the manifest could not be had, or
+// the result not be stored. Nothing is said about the artifact then. It is empty
+// for any other status.
+func StorageExit(status int) sandbox.Code {
+	switch status {
+	case ExitManifest:
+		return sandbox.CodeFetch
+	case ExitStore:
+		return sandbox.CodeStorage
+	}
+	return ""
+}
+
+// The agent's statuses when its manifest can't be had, and when its result can't
+// be stored.
+const (
+	ExitManifest = 65
+	ExitStore    = 66
+)
+
 // agentExits are the agent's exit codes (package agent, ExitCode), which this
 // side of the wall knows by number alone.
 var agentExits = map[int]string{
-	64: "usage",
-	65: "no usable manifest",
-	66: "the result could not be stored",
-	67: "internal failure",
-	68: "cancelled",
+	64:           "usage",
+	ExitManifest: "no usable manifest",
+	ExitStore:    "the result could not be stored",
+	67:           "internal failure",
+	68:           "cancelled",
 }

@@ -116,22 +116,14 @@ func exited(e *sandbox.Error, p *corev1.Pod, t *corev1.ContainerStateTerminated)
 	if words := bundle.AgentExit(int(t.ExitCode)); words != "" {
 		how += fmt.Sprintf(" (agent: %s)", words)
 	}
-	switch t.ExitCode {
-	case noManifest:
-		e.Code, e.Hint = sandbox.CodeFetch, unreachable
-	case noStore:
-		e.Code, e.Hint = sandbox.CodeStorage, unstored
+	switch code := bundle.StorageExit(int(t.ExitCode)); code {
+	case sandbox.CodeFetch:
+		e.Code, e.Hint = code, unreachable
+	case sandbox.CodeStorage:
+		e.Code, e.Hint = code, unstored
 	}
 	e.Detail = how + " and no result came back"
 }
-
-// The agent's statuses when its manifest can't be had, and when its result
-// can't be stored: the way to the storage is to be looked at, and nothing is
-// said about the artifact.
-const (
-	noManifest = 65
-	noStore    = 66
-)
 
 const (
 	unreachable = "a pod has to reach the storage, by the name that its endpoint has in the configuration: " +

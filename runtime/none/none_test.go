@@ -421,6 +421,9 @@ func TestTheAgentsExitCodesAreKnownByWords(t *testing.T) {
 			t.Errorf("%d is %q, want %q", code, got, code)
 		}
 	}
+	if bundle.ExitManifest != int(agent.ExitManifest) || bundle.ExitStore != int(agent.ExitStore) {
+		t.Error("a status of the agent's has another number")
+	}
 	if bundle.AgentExit(0) != "" || bundle.AgentExit(1) != "" {
 		t.Error("a status is taken for the agent's")
 	}

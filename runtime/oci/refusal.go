@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/fail"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
@@ -141,14 +142,21 @@ func (r *Runtime) agentFailed(p parcel, e *sandbox.Error, status int) {
 	case p.full():
 		e.Code = sandbox.CodeNoSpace
 		e.Hint = r.freeSpace()
-	case status == noManifest && r.config.Transport == Mount:
+	case r.config.Transport == Storage:
+		unreached(e, status)
+	case status == bundle.ExitManifest:
 		e.Hint = fmt.Sprintf("the engine has to see %s where this worker does, and let the sandbox read it (another host or mount "+
 			"namespace? SELinux?)", r.config.RunDir)
-	case status == noManifest:
-		e.Hint = toStorage
-	case status == noStore && r.config.Transport == Storage:
-		e.Code = sandbox.CodeStorage
-		e.Hint = "the result could not be stored; look at the storage and at the way to it, and repeat the run; " + docs
+	}
+}
+
+// unreached completes e for an agent to which the storage did not do its part.
+func unreached(e *sandbox.Error, status int) {
+	switch code := bundle.StorageExit(status); code {
+	case sandbox.CodeFetch:
+		e.Code, e.Hint = code, toStorage
+	case sandbox.CodeStorage:
+		e.Code, e.Hint = code, unstored
 	}
 }
 
@@ -156,7 +164,10 @@ func (r *Runtime) freeSpace() string {
 	return fmt.Sprintf("free space below %s, or put run directories elsewhere", r.config.RunDir)
 }
 
-const toStorage = "the sandbox has to reach the storage: run sandboxctl network, and look at storage_pool and the endpoint's address"
+const (
+	toStorage = "the sandbox has to reach the storage: run sandboxctl network, and look at storage_pool and the endpoint's address"
+	unstored  = "look at the storage, and at the way to it from the sandbox's network; the run can be repeated; " + docs
+)
 
 // answers says whether the engine still does.
 func (r *Runtime) answers(ctx context.Context) bool {
@@ -164,13 +175,6 @@ func (r *Runtime) answers(ctx context.Context) bool {
 	_, fault := r.engine.find(ctx)
 	return fault == nil
 }
-
-// The agent's statuses when its manifest can't be had, and when its result
-// can't be stored.
-const (
-	noManifest = 65
-	noStore    = 66
-)
 
 // killed completes e for a container whose first process, the agent, a signal
 // has ended, and not on this runtime's behalf.
