@@ -32,7 +32,7 @@ func (p *pods) examinePods(ctx context.Context, c Config, runs []sandbox.RunSpec
 		pod := examined(c, run)
 		made, err := p.create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
-			a.Fault = podFault(run, err)
+			a.Fault = apiFault("trying to create the pod of a run of "+run.Label.Scanner, err)
 			return a
 		}
 		if n := len(made.Spec.Containers) + len(made.Spec.InitContainers); n != len(pod.Spec.Containers) {
@@ -73,23 +73,4 @@ func examined(c Config, run sandbox.RunSpec) *corev1.Pod {
 func sizeOf(pod *corev1.Pod) string {
 	limits := pod.Spec.Containers[0].Resources.Limits
 	return fmt.Sprintf("%s memory and %s CPU", limits.Memory(), limits.Cpu())
-}
-
-// podFault is why the server would not make a run's pod. A quota that could not
-// hold it if it held nothing else is the configuration's fault, and another's
-// may be over in a minute.
-func podFault(run sandbox.RunSpec, err error) *sandbox.Error {
-	fault := apiFault("trying to create the pod of a run of "+run.Label.Scanner, err)
-	over := parseQuota(err.Error())
-	if len(over) == 0 {
-		return fault
-	}
-	never := slices.DeleteFunc(slices.Clone(over), func(o overQuota) bool { return !o.never() })
-	if len(never) > 0 {
-		fault.Kind, fault.Code = sandbox.Refused, sandbox.CodeConfig
-		fault.Detail, fault.Hint = never[0].String(), fixOf(never)
-		return fault
-	}
-	fault.Detail, fault.Hint = over[0].String(), "look again when runs have ended, run less at a time, or "+fixOf(over)
-	return fault
 }

@@ -35,7 +35,7 @@ type refusal struct {
 // refusals are looked through in order for what is forbidden. They are the
 // words of the admission plugins of Kubernetes 1.34.
 var refusals = []refusal{
-	{[]string{"exceeded quota"}, sandbox.Crashed, sandbox.CodeHostRefused, "the namespace's ResourceQuota is used up: raise it to replicas × pool × (memory_limit_mb + max_extracted_mb), or run less at a time"},
+	{[]string{"exceeded quota"}, sandbox.Crashed, sandbox.CodeHostRefused, "the namespace's ResourceQuota is used up: raise it, or run less at a time"},
 	{[]string{"failed quota"}, sandbox.Refused, sandbox.CodeConfig, "the namespace's ResourceQuota counts something that these pods don't set; count requests and limits of memory and CPU alone"},
 	{[]string{"violates PodSecurity"}, sandbox.Refused, sandbox.CodeHostRefused, "the namespace enforces more than Pod Security's restricted level, or [worker.sandbox.kubernetes] asks for more than it allows"},
 	{[]string{"RuntimeClass", "not found"}, sandbox.Refused, sandbox.CodeConfig, "set [worker.sandbox.kubernetes] runtime_class to a RuntimeClass that this cluster has"},
@@ -82,6 +82,10 @@ func forbidden(e *sandbox.Error, said string) {
 	e.Kind, e.Hint = sandbox.Refused, byAdmission
 	if verb := lacking.FindStringSubmatch(said); verb != nil {
 		e.Hint = fmt.Sprintf("it may not %s pods: %s", verb[1], noRights)
+		return
+	}
+	if over := parseQuota(said); len(over) > 0 {
+		exceeded(e, over)
 		return
 	}
 	for _, known := range refusals {

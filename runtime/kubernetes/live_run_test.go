@@ -210,7 +210,7 @@ func TestLiveAQuotaThatIsUsedUpIsAnError(t *testing.T) {
 	if !ok {
 		t.Fatal("the quota is not seen")
 	}
-	l.fails(l.spec("env"), sandbox.Crashed, sandbox.CodeHostRefused, "exceeded quota", "ResourceQuota is used up")
+	l.fails(l.spec("env"), sandbox.Crashed, sandbox.CodeHostRefused, "the ResourceQuota sandbox is used up now: of its limits.memory 500Mi are ", "raise in the ResourceQuota sandbox limits.memory to ")
 }
 
 // whileRunning starts a run that hangs, waits for its pod to run, and returns

@@ -44,7 +44,9 @@ func TestAServerThatRefusesAPodIsReadPrecisely(t *testing.T) {
 		is      sandbox.Code
 		words   string
 	}{
-		{"quota", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: exceeded quota: sandbox, requested: limits.memory=2Gi, used: limits.memory=6Gi, limited: limits.memory=6Gi`, sandbox.Crashed, sandbox.CodeHostRefused, "ResourceQuota is used up"},
+		{"quota", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: exceeded quota: sandbox, requested: limits.memory=2Gi, used: limits.memory=6Gi, limited: limits.memory=6Gi`, sandbox.Crashed, sandbox.CodeHostRefused, "the ResourceQuota sandbox is used up now: of its limits.memory 6Gi are 6Gi used, and the pod needs 2Gi: "},
+		{"a quota below one pod", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: exceeded quota: sandbox, requested: limits.memory=2Gi, used: limits.memory=0, limited: limits.memory=1Gi`, sandbox.Refused, sandbox.CodeConfig, "; raise in the ResourceQuota sandbox limits.memory to 2Gi or more, or lower memory_limit_mb"},
+		{"a quota in other words", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: exceeded quota: sandbox`, sandbox.Crashed, sandbox.CodeHostRefused, "; the namespace's ResourceQuota is used up: raise it, or run less at a time"},
 		{"a quota of something else", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: failed quota: sandbox: must specify requests.storage`, sandbox.Refused, sandbox.CodeConfig, "counts something"},
 		{"pod security", 403, metav1.StatusReasonForbidden, `pods "x" is forbidden: violates PodSecurity "restricted:latest": host namespaces`, sandbox.Refused, sandbox.CodeHostRefused, "Pod Security"},
 		{"no right", 403, metav1.StatusReasonForbidden, `pods is forbidden: User "system:serviceaccount:b:worker" cannot create resource "pods" in API group "" in the namespace "sbx"`, sandbox.Refused, sandbox.CodeHostRefused, "it may not create pods: give the worker's service account create, get, list, watch and delete"},

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
 
 // overQuota is one resource of which a ResourceQuota does not let a pod have
@@ -59,23 +61,56 @@ func amounts(list string) map[string]resource.Quantity {
 // never says that the quota could not hold such a pod if it held nothing else.
 func (o overQuota) never() bool { return o.requested.Cmp(o.limited) > 0 }
 
-// String says how the two stand to each other.
+// least is what the quota has to allow for the pod to be made now.
+func (o overQuota) least() *resource.Quantity {
+	sum := o.requested.DeepCopy()
+	if !o.never() {
+		sum.Add(o.used)
+	}
+	return &sum
+}
+
+// String says how much there is and how much is asked for.
 func (o overQuota) String() string {
 	if o.never() {
-		return fmt.Sprintf("the ResourceQuota %s can never hold one such pod: its %s is %s, and the pod needs %s", o.quota, o.what, &o.limited, &o.requested)
+		return fmt.Sprintf("its %s is %s, and the pod needs %s", o.what, &o.limited, &o.requested)
 	}
-	return fmt.Sprintf("the ResourceQuota %s is used up now: of its %s %s are %s used, and the pod needs %s", o.quota, o.what, &o.limited, &o.used, &o.requested)
+	return fmt.Sprintf("of its %s %s are %s used, and the pod needs %s", o.what, &o.limited, &o.used, &o.requested)
+}
+
+// exceeded completes e for a pod that is too much for a quota. A quota that could
+// not hold it if it held nothing else is the configuration's fault, and another's
+// may be over in a minute.
+func exceeded(e *sandbox.Error, over []overQuota) {
+	never := slices.DeleteFunc(slices.Clone(over), func(o overQuota) bool { return !o.never() })
+	if len(never) > 0 {
+		e.Kind, e.Code = sandbox.Refused, sandbox.CodeConfig
+		e.Detail = fmt.Sprintf("the ResourceQuota %s can never hold one such pod: %s", never[0].quota, listed(never))
+		e.Hint = fixOf(never)
+		return
+	}
+	e.Kind, e.Code = sandbox.Crashed, sandbox.CodeHostRefused
+	e.Detail = fmt.Sprintf("the ResourceQuota %s is used up now: %s", over[0].quota, listed(over))
+	e.Hint = "try again when runs have ended, run less at a time, or " + fixOf(over)
+}
+
+func listed(over []overQuota) string {
+	var said []string
+	for _, o := range over {
+		said = append(said, o.String())
+	}
+	return strings.Join(said, "; ")
 }
 
 // fixOf is what to do about a quota's resources, which all want more.
 func fixOf(over []overQuota) string {
-	var names []string
+	var raised []string
 	memory := ""
 	for _, o := range over {
-		names = append(names, o.what)
+		raised = append(raised, fmt.Sprintf("%s to %s or more", o.what, o.least()))
 		if strings.HasSuffix(o.what, "memory") {
 			memory = ", or lower memory_limit_mb"
 		}
 	}
-	return fmt.Sprintf("raise %s of the ResourceQuota %s%s", strings.Join(names, " and "), over[0].quota, memory)
+	return fmt.Sprintf("raise in the ResourceQuota %s %s%s", over[0].quota, strings.Join(raised, " and "), memory)
 }
