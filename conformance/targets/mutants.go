@@ -90,7 +90,7 @@ func mutant(b *Builder, name, killer string, broken breakage) conformance.Mutant
 				return nil, err
 			}
 			t.Capabilities = append(t.Capabilities, conformance.Worker)
-			t.Worker = workerOf(self, bwrapWorker)
+			t.Worker = workerOf(self, unwatchedBwrap)
 		}
 		return t, nil
 	}}

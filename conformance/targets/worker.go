@@ -30,6 +30,9 @@ type workerConfig struct {
 	Crun  *crun.Config
 
 	Kubernetes *kubernetesWorker
+
+	// Unwatched kills the janitor, which would end what the worker leaves.
+	Unwatched bool
 }
 
 // workerOf is the command's own hidden verb that makes one run and waits. What
@@ -59,6 +62,13 @@ func bwrapWorker(s conformance.Setup) workerConfig {
 	return workerConfig{Bwrap: c}
 }
 
+// unwatchedBwrap is a worker that nothing cleans up after.
+func unwatchedBwrap(s conformance.Setup) workerConfig {
+	c := bwrapWorker(s)
+	c.Unwatched = true
+	return c
+}
+
 func noneWorker(s conformance.Setup) workerConfig {
 	return workerConfig{None: &none.Config{Unsafe: true, RunDir: filepath.Join(s.Dir, "runs")}}
 }
@@ -79,6 +89,9 @@ func RunAsWorker(ctx context.Context, file string) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
+	if c.Unwatched {
+		go killJanitor(ctx)
+	}
 	out, err := r.Run(ctx, c.spec())
 	if closer, ok := r.(sandbox.JobCloser); ok {
 		err = errors.Join(err, closer.CloseJob(ctx, c.Run.Label.Worker, c.Run.Label.Job))
