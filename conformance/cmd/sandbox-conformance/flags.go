@@ -34,6 +34,8 @@ type flags struct {
 	slow                            float64
 	merge                           []string
 	command                         string
+	// lacking are the specs of the core that the target is known not to claim.
+	lacking []string
 	// focused is what focus compiles to, nil without one.
 	focused *regexp.Regexp
 }
@@ -57,6 +59,7 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	set.IntVar(&f.parallel, "parallel", 0, "how many specs of group E may run at once (default: 1, and 3 with --runtime oci or kubernetes)")
 	set.StringVar(&f.adapter, "adapter", "", "an executable that speaks the port's verbs, to check instead")
 	set.BoolVar(&f.noWalls, "expect-no-walls", false, "the negative control: exactly the wall specs must fail")
+	lacking := set.String("expect-partial", "", "ids of the core, with commas between: exactly these must not be claimed, and the status is 0 then")
 	set.BoolVar(&f.mutants, "mutants", true, "also make every mutant of the runtime and see it killed")
 	set.StringVar(&f.focus, "focus", "", "check only these, and the mutants that they must kill: a regular expression over ids, such as 'W|C0[1-9]'")
 	set.StringVar(&f.out, "out", "out/conformance", "the directory for reports; each target has its own below")
@@ -78,6 +81,9 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 	}
 	if *minio != "" {
 		f.s3, f.s3Binary = "minio", *minio
+	}
+	if *lacking != "" {
+		f.lacking = strings.Split(*lacking, ",")
 	}
 	if *merged {
 		f.merge = set.Args()
@@ -110,9 +116,11 @@ func parse(args []string, stderr io.Writer) (*flags, error) {
 		return nil, errors.New("--parallel wants a number of at least 1")
 	case math.IsNaN(f.slow) || f.slow <= 0:
 		return nil, errors.New("--slow wants a number above 0")
+	case f.noWalls && f.lacking != nil:
+		return nil, errors.New("--expect-no-walls and --expect-partial exclude each other")
 	}
 	f.defaults()
-	return f, f.compileFocus()
+	return f, errors.Join(f.compileFocus(), f.checkLacking())
 }
 
 func (f *flags) defaults() {
@@ -146,6 +154,16 @@ func (f *flags) compileFocus() error {
 	}
 	if !slices.ContainsFunc(conformance.Specs(), f.wants) {
 		return fmt.Errorf("--focus %q matches no spec; --list names them", f.focus)
+	}
+	return nil
+}
+
+// checkLacking refuses what is no spec of the core: it would be expected in vain.
+func (f *flags) checkLacking() error {
+	for _, id := range f.lacking {
+		if !slices.ContainsFunc(conformance.Specs(), func(s conformance.Spec) bool { return s.ID == id && s.Core() }) {
+			return fmt.Errorf("--expect-partial: %q is no spec of the core; --list names all specs", id)
+		}
 	}
 	return nil
 }

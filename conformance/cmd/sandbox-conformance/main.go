@@ -6,11 +6,13 @@
 //	sandbox-conformance --runtime oci --engine podman --transport mount
 //	sandbox-conformance --runtime oci --engine docker --transport storage --minio PATH
 //	sandbox-conformance --runtime crun --program runc
+//	sandbox-conformance --runtime crun --program runsc --expect-partial C35,W36
 //	sandbox-conformance --runtime kubernetes --kubeconfig FILE --minio PATH
 //	sandbox-conformance --adapter ./my-runtime
 //
 // It exits with 0 when the target passed (or, with --expect-no-walls, when
-// exactly the walls fell), 1 when it failed, 2 for a wrong command line, 3 when
+// exactly the walls fell, or, with --expect-partial, when exactly that part of
+// the core was not claimed and the rest passed), 1 when it failed, 2 for a wrong command line, 3 when
 // the suite itself broke or let a mutant live, and 4 when nothing failed but a
 // part of the core was not claimed or not run, or the target can't be checked
 // on this host at all.
@@ -82,7 +84,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "sandbox-conformance: %v\n", err)
 		return exitBroken
 	}
-	return status(r)
+	if code := status(r); len(f.lacking) == 0 || code != exitPass && code != exitPartial {
+		return code
+	}
+	return partial(r, f.lacking, stderr)
 }
 
 // status is what a report's verdict exits with.

@@ -40,6 +40,9 @@ func TestWhatIsWrongWithACommandLineIsNamed(t *testing.T) {
 		"--runtime crun wants --program":                                  {"--runtime", "crun"},
 		"and nothing else does":                                           {"--runtime", "bwrap", "--program", "runc"},
 		"--slow wants a number above 0":                                   {"--runtime", "none", "--slow", "NaN"},
+		`--expect-partial: "W01x" is no spec of the core`:                 {"--runtime", "bwrap", "--expect-partial", "W36,W01x"},
+		`--expect-partial: "F01" is no spec of the core`:                  {"--runtime", "bwrap", "--expect-partial", "F01"},
+		"exclude each other":                                              {"--runtime", "none", "--expect-no-walls", "--expect-partial", "W36"},
 	} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), args, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), want) {
@@ -100,6 +103,29 @@ func TestTheStatusSaysWhatTheVerdictIs(t *testing.T) {
 	}
 	if got := status(&report.Report{Verdict: report.Error, Control: &report.Control{Held: true}}); got != exitBroken {
 		t.Errorf("a suite that broke exits %d", got)
+	}
+}
+
+func TestAKnownPartOfTheCoreMayBeMissingAndNoOther(t *testing.T) {
+	spec := func(id string, core bool, v report.Verdict) report.Spec {
+		return report.Spec{ID: id, Core: core, Verdict: v}
+	}
+	for name, c := range map[string]struct {
+		specs []report.Spec
+		want  int
+		said  string
+	}{
+		"just that":                 {[]report.Spec{spec("C35", true, report.NotClaimed), spec("W01", true, report.Pass)}, exitPass, ""},
+		"another":                   {[]report.Spec{spec("C35", true, report.NotClaimed), spec("W01", true, report.NotClaimed)}, exitFail, "W01 is not claimed"},
+		"no longer":                 {[]report.Spec{spec("C35", true, report.Pass), spec("W01", true, report.Pass)}, exitFail, "C35 passes"},
+		"what is not of the core":   {[]report.Spec{spec("C35", true, report.NotClaimed), spec("W110", false, report.NotClaimed)}, exitPass, ""},
+		"what this host can't show": {[]report.Spec{spec("C35", true, report.NotClaimed), spec("W01", true, report.NotRun)}, exitPartial, ""},
+		"what was not looked at":    {[]report.Spec{spec("W01", true, report.Pass)}, exitPass, ""},
+	} {
+		var errs bytes.Buffer
+		if got := partial(&report.Report{Specs: c.specs}, []string{"C35"}, &errs); got != c.want || !strings.Contains(errs.String(), c.said) || (c.said == "") != (errs.Len() == 0) {
+			t.Errorf("%s: exits %d, want %d, and says %q", name, got, c.want, errs.String())
+		}
 	}
 }
 
