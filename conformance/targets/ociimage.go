@@ -1,7 +1,6 @@
 package targets
 
 import (
-	"archive/tar"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/batleforc/batlehub-sandbox/conformance"
+	"github.com/batleforc/batlehub-sandbox/runtime/room"
 )
 
 // keyOf names what is broken.
@@ -76,55 +75,11 @@ func buildImageTree(ctx context.Context, b *Builder, s conformance.Setup, tree s
 // importTree has the engine make an image of one layer.
 func (b *ociBase) importTree(ctx context.Context, tree, name string) error {
 	r, w := io.Pipe()
-	go func() { w.CloseWithError(writeTree(w, tree)) }()
+	go func() { w.CloseWithError(room.WriteTar(w, tree)) }()
 	cmd := exec.CommandContext(ctx, b.Binary, "import", "-", name)
 	cmd.Stdin = r
 	_, err := cmd.Output()
 	return errors.Join(withStderr(err), r.Close())
-}
-
-// writeTree writes a tree as an archive that belongs to root.
-func writeTree(w io.Writer, tree string) error {
-	archive := tar.NewWriter(w)
-	err := filepath.WalkDir(tree, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || name == tree {
-			return err
-		}
-		return writeEntry(archive, tree, name, d)
-	})
-	return errors.Join(err, archive.Close())
-}
-
-func writeEntry(archive *tar.Writer, tree, name string, d fs.DirEntry) error {
-	info, err := d.Info()
-	if err != nil {
-		return err
-	}
-	link := ""
-	if info.Mode()&fs.ModeSymlink != 0 {
-		if link, err = os.Readlink(name); err != nil {
-			return err
-		}
-	}
-	header, err := tar.FileInfoHeader(info, link)
-	if err != nil {
-		return err
-	}
-	rel, err := filepath.Rel(tree, name)
-	if err != nil {
-		return err
-	}
-	header.Name, header.Uid, header.Gid, header.Uname, header.Gname = rel, 0, 0, "", ""
-	if err := archive.WriteHeader(header); err != nil || !info.Mode().IsRegular() {
-		return err
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	_, err = io.Copy(archive, f)
-	return err
 }
 
 // another is an image with one more file.

@@ -13,7 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -25,6 +24,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/room"
 )
 
 // nameAnnotation is what containerd takes an imported image's name from.
@@ -86,7 +87,7 @@ func referenceOf(name string, image v1.Image) (string, error) {
 func imageOf(directory string, config v1.Config) (v1.Image, error) {
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		r, w := io.Pipe()
-		go func() { w.CloseWithError(writeTree(w, directory)) }()
+		go func() { w.CloseWithError(room.WriteTar(w, directory)) }()
 		return r, nil
 	}, tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithMediaType(types.OCILayer))
 	if err != nil {
@@ -104,50 +105,6 @@ func imageOf(directory string, config v1.Config) (v1.Image, error) {
 	file = file.DeepCopy()
 	file.Architecture, file.OS, file.Config = runtime.GOARCH, "linux", config
 	return mutate.ConfigFile(image, file)
-}
-
-// writeTree writes a tree as an archive that belongs to root and has no times,
-// so that the same tree has the same digest.
-func writeTree(w io.Writer, tree string) error {
-	archive := tar.NewWriter(w)
-	err := filepath.WalkDir(tree, func(name string, _ fs.DirEntry, err error) error {
-		if err != nil || name == tree {
-			return err
-		}
-		return writeEntry(archive, tree, name)
-	})
-	return errors.Join(err, archive.Close())
-}
-
-func writeEntry(archive *tar.Writer, tree, name string) error {
-	info, err := os.Lstat(name)
-	if err != nil {
-		return err
-	}
-	link := ""
-	if info.Mode()&fs.ModeSymlink != 0 {
-		if link, err = os.Readlink(name); err != nil {
-			return err
-		}
-	}
-	from, err := tar.FileInfoHeader(info, link)
-	if err != nil {
-		return err
-	}
-	path, err := filepath.Rel(tree, name)
-	if err != nil {
-		return err
-	}
-	header := &tar.Header{Typeflag: from.Typeflag, Name: path, Linkname: link, Size: from.Size, Mode: from.Mode}
-	if err := archive.WriteHeader(header); err != nil || !info.Mode().IsRegular() {
-		return err
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(archive, f)
-	return errors.Join(err, f.Close())
 }
 
 func writeFile(name string, write func(io.Writer) error) error {
