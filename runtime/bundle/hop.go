@@ -177,9 +177,14 @@ func (h *Hop) leave(ctx context.Context, m *Remote) error {
 	return h.closeJob(ctx, m.jobDir)
 }
 
-// remove removes one key, under a context of its own.
+// remove removes keys, under a context of its own.
 func (h *Hop) remove(ctx context.Context, keys ...string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+	return h.discard(context.WithoutCancel(ctx), keys...)
+}
+
+// discard removes keys while ctx lasts, each whatever became of the others.
+func (h *Hop) discard(ctx context.Context, keys ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, cleanUpTime)
 	defer cancel()
 	var all []error
 	for _, key := range keys {

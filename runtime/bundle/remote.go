@@ -21,9 +21,11 @@ type Remote struct {
 	jobDir, dir string
 	in, out     string
 
-	collected atomic.Bool
-	once      sync.Once
-	err       error
+	// read says that the result was read, after which an agent stores nothing;
+	// gone that the keys are removed, and stay so.
+	read, gone atomic.Bool
+	once       sync.Once
+	err        error
 }
 
 // String is the run's label. It is not the URLs, which are secrets.
@@ -128,8 +130,8 @@ func (m *Remote) Result(ctx context.Context) (*wire.Result, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// What can't be removed now Close tries again, and says so.
-	m.collected.Store(m.removeKeys(ctx) == nil)
+	m.read.Store(true)
+	m.Discard(context.WithoutCancel(ctx))
 	return wire.DecodeResult(b, m.request.Manifest.SealKey)
 }
 
@@ -162,8 +164,19 @@ func (m *Remote) readResult(ctx context.Context) ([]byte, error) {
 	return b, nil
 }
 
-func (m *Remote) removeKeys(ctx context.Context) error {
-	return m.hop.remove(ctx, m.manifestKey(), m.resultKey())
+// Discard removes the run's keys before Close, and may be called any number of
+// times: for a run of which nothing is read any more and whose sandbox may take
+// long to end. An agent that is left can store a result all the same. That, and
+// what can't be removed now, Close removes, and says so if it can't either.
+func (m *Remote) Discard(ctx context.Context) {
+	if m.gone.Load() {
+		return
+	}
+	// Whether the agent was over is settled before, and not after.
+	read := m.read.Load()
+	if m.hop.discard(ctx, m.manifestKey(), m.resultKey()) == nil && read {
+		m.gone.Store(true)
+	}
 }
 
 // Close removes the run's keys, if Result has not, under a context of its own:
@@ -175,8 +188,10 @@ func (m *Remote) Close(ctx context.Context) error {
 
 func (m *Remote) close(ctx context.Context) error {
 	m.once.Do(func() {
-		if !m.collected.Load() {
-			m.err = m.removeKeys(ctx)
+		if !m.gone.Load() {
+			m.err = m.hop.remove(ctx, m.manifestKey(), m.resultKey())
+			// They may be another run's from here on.
+			m.gone.Store(true)
 		}
 		m.err = errors.Join(m.err, m.hop.leave(ctx, m))
 	})

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,12 +15,24 @@ import (
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/runtime/storage"
 	"github.com/batleforc/batlehub-sandbox/runtime/storage/memory"
 	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
-// bucket is a memory backend that pretends to presign.
-type bucket struct{ *memory.Backend }
+// bucket is a memory backend that pretends to presign, and deletes nothing while
+// it is stuck.
+type bucket struct {
+	*memory.Backend
+	stuck *atomic.Bool
+}
+
+func (b bucket) Delete(ctx context.Context, key string) error {
+	if b.stuck.Load() {
+		return &storage.Error{Op: "delete", Backend: "s3", Key: key, Err: storage.ErrUnavailable}
+	}
+	return b.Backend.Delete(ctx, key)
+}
 
 func (bucket) PresignGet(_ context.Context, key string, _ time.Duration) (string, error) {
 	return "https://s3.test/" + key + "?X-Amz-Signature=get", nil
@@ -40,7 +53,7 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{t: t, server: newServer(t), bucket: bucket{memory.New()}}
+	b := &bed{t: t, server: newServer(t), bucket: bucket{memory.New(), &atomic.Bool{}}}
 	hop := bundle.NewHop(bundle.HopConfig{Runtime: Name, Leaf: b.bucket})
 	r, err := New(Config{API: b.server.api(), Namespace: "sbx", Hop: hop, Image: digest, Worker: "w1"})
 	if err != nil {

@@ -77,9 +77,25 @@ func (r *Runtime) carry(ctx context.Context, j *job, remote *bundle.Remote) (bun
 	ctx, cancel := j.clock.Watch(ctx, asked{i})
 	defer cancel()
 	answer, fault := i.run(ctx)
-	fault = i.left(fault, i.remove(ctx))
+	fault = i.left(fault, i.clear(ctx))
 	r.names.release(i.sight().pod.Name)
 	return answer, redact(fault, i.urls)
+}
+
+// clear takes the run's pod away, and beside it the keys of its bundle, which
+// nobody reads any more: a deletion that hangs is no reason to keep them. What of
+// them is left once the pod is gone is the bundle's own to remove.
+func (i *instance) clear(ctx context.Context) error {
+	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
+	discarded := make(chan struct{})
+	go func() {
+		defer close(discarded)
+		i.Discard(beside)
+	}()
+	err := i.remove(ctx)
+	stop()
+	<-discarded
+	return err
 }
 
 // name gives the pod the name that the server would have generated for it: it

@@ -16,8 +16,8 @@ import (
 // a runtime bounds its own clean-up by when nothing answers it any more, one
 // after the other:
 //
-//	kubernetes  the pod 45 s, its keys 30 s, its job's artifact 30 s, once more at the runtime's end 30 s
-//	oci         the container and its network 95 s, each of the engine's calls 15 s, then the keys as above
+//	kubernetes  the pod 45 s, its keys beside it and once more 30 s, its job's artifact 30 s, once more at the runtime's end 30 s
+//	oci         the container and its network 95 s, each of the engine's calls 15 s, then the keys 30 s and the rest as above
 //	crun        the container 45 s
 //	bwrap       the processes 5 s
 //
