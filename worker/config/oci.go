@@ -66,11 +66,28 @@ func (d *document) decodeEgress(o *OCI, at func(string) string) (err error) {
 		return d.refuse(at("egress_pool"), "egress_pool %s overlaps storage_pool %s", o.EgressPool, o.StoragePool)
 	}
 	for _, allow := range o.EgressAllow {
+		if network, alone := masked(allow); network != "" {
+			return d.refuse(at("egress_allow"), "egress_allow %.64q has address bits behind its mask; want %s, or %s for that address alone", allow, network, alone)
+		}
 		if _, err := firewall.ParseDestination(allow); err != nil {
 			return d.refuse(at("egress_allow"), "egress_allow %v", err)
 		}
 	}
 	return nil
+}
+
+// masked is what a destination with address bits behind its mask may have meant:
+// the network, and the address alone. Both are empty for any other.
+func masked(destination string) (network, alone string) {
+	text, port, hasPort := strings.Cut(destination, ":")
+	p, err := netip.ParsePrefix(text)
+	if err != nil || !p.Addr().Is4() || p == p.Masked() {
+		return "", ""
+	}
+	if hasPort {
+		port = ":" + port
+	}
+	return p.Masked().String() + port, p.Addr().String() + port
 }
 
 // networkFault says why runs with network can't be put into a network.

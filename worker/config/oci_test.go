@@ -33,6 +33,8 @@ var ociRefusals = []refusal{
 	{"a pool of egress and a network", "[worker.sandbox.oci]\nnetwork = \"scans\"\negress_pool = \"10.214.0.0/16\"", `:3: egress_pool and network: a run with network joins one or the other; leave one of them out`},
 	{"what is allowed to nobody", "[worker.sandbox.oci]\negress_allow = [\"192.0.2.1:443\"]", `:2: egress_allow has no effect without egress_pool, out of which runs with network get networks that it bounds`},
 	{"a name that is allowed", "[worker.sandbox.oci]\negress_pool = \"10.214.0.0/16\"\negress_allow = [\"192.0.2.1\", \"example.com:443\"]", `:3: egress_allow "example.com:443" is not IP[/BITS][:PORT] of IPv4, as in 192.0.2.0/24:443`},
+	{"an allowed network with host bits", "[worker.sandbox.oci]\negress_pool = \"10.214.0.0/16\"\negress_allow = [\"192.0.2.1\", \"10.0.0.5/24\"]", `:3: egress_allow "10.0.0.5/24" has address bits behind its mask; want 10.0.0.0/24, or 10.0.0.5 for that address alone`},
+	{"an allowed network with host bits and a port", "[worker.sandbox.oci]\negress_pool = \"10.214.0.0/16\"\negress_allow = [\"10.0.0.5/8:443\"]", `:3: egress_allow "10.0.0.5/8:443" has address bits behind its mask; want 10.0.0.0/8:443, or 10.0.0.5:443 for that address alone`},
 	{"an orphan's age of nothing", "[worker.sandbox.oci]\norphan_after_secs = 0", `:2: worker.sandbox.oci.orphan_after_secs is 0, want 1 to 2592000`},
 
 	{"as much unpacked as there is memory", ociTable + "max_extracted_mb = 2048", `:3: max_extracted_mb is 2048 and memory_limit_mb 2048: under runtime 'oci' /work is memory and charged to the same limit, so a scanner would have none left; want less than memory_limit_mb`},

@@ -47,21 +47,52 @@ of IPv6. It is empty if the cidr is none.
 {{- define "cidr.network" -}}
 {{- $left := index . 1 -}}
 {{- range include "cidr.groups" (index . 0) | fromJsonArray -}}
-{{- $step := 1 -}}
-{{- range until (int (sub 16 (min 16 (max 0 $left)))) }}{{ $step = mul $step 2 }}{{ end -}}
-{{- div (int64 .) $step }}.
+{{- div (int64 .) (include "cidr.step" $left | int64) }}.
 {{- $left = sub $left 16 -}}
 {{- end -}}
 {{- end -}}
 
+{{/* Two to the number of bits of a group that are behind the mask; the argument is how many the mask has left for it. */}}
+{{- define "cidr.step" -}}
+{{- $step := 1 -}}
+{{- range until (int (sub 16 (min 16 (max 0 .)))) }}{{ $step = mul $step 2 }}{{ end -}}
+{{- $step -}}
+{{- end -}}
+
+{{/* A cidr without the address bits behind its mask. */}}
+{{- define "cidr.masked" -}}
+{{- $bits := splitList "/" . | last -}}
+{{- $left := int $bits -}}{{- $groups := list -}}
+{{- range include "cidr.groups" . | fromJsonArray -}}
+{{- $step := include "cidr.step" $left | int64 -}}
+{{- $groups = append $groups (mul (div (int64 .) $step) $step) -}}
+{{- $left = sub $left 16 -}}
+{{- end -}}
+{{- $words := list -}}
+{{- if contains ":" . -}}
+{{- range $groups }}{{ $words = append $words (printf "%x" .) }}{{ end -}}
+{{- regexReplaceAll "^0::$" (regexReplaceAll "(:0)+$" ($words | join ":") "::") "::" -}}
+{{- else -}}
+{{- range $groups }}{{ $words = append $words (div . 256) }}{{ $words = append $words (mod . 256) }}{{ end -}}
+{{- $words | join "." -}}
+{{- end -}}
+/{{ $bits }}
+{{- end -}}
+
 {{/*
-Fails unless a value is a cidr. The argument is the cidr and its path for the
+Fails unless a value is a cidr, and for one with address bits behind its mask: it
+may mean the network or the address. The argument is the cidr and its path for the
 message.
 */}}
 {{- define "cidr.check" -}}
 {{- $cidr := index . 0 -}}{{- $path := index . 1 -}}
 {{- if not (include "cidr.groups" $cidr) -}}
 {{- fail (printf "%s is %q, which is no network: want one like 192.0.2.10/32 or 2001:db8::10/128" $path $cidr) -}}
+{{- end -}}
+{{- $masked := include "cidr.masked" $cidr -}}
+{{- if ne (include "cidr.groups" $cidr) (include "cidr.groups" $masked) -}}
+{{- $alone := printf "%s/%d" (splitList "/" $cidr | first) (contains ":" $cidr | ternary 128 32) -}}
+{{- fail (printf "%s is %q, which has address bits behind its mask: want %s, or %s for that address alone" $path $cidr $masked $alone) -}}
 {{- end -}}
 {{- end -}}
 
