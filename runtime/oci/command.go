@@ -19,6 +19,25 @@ var PassedOn = []string{
 	"CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF", "REGISTRY_AUTH_FILE", "STORAGE_DRIVER",
 }
 
+// Located is what of this process's environment says whose containers an engine's
+// command line sees, as "NAME=value": where the same engine's is another, so are
+// its containers. Of what the command line does not get, such as CONTAINER_HOST,
+// it says nothing.
+func Located(engine string) []string {
+	decisive := []string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG"}
+	if engine == Podman {
+		decisive = []string{"CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF"}
+		if !root() {
+			// Rootful podman keeps its containers in one place for everybody.
+			decisive = append(decisive, "HOME", "XDG_DATA_HOME")
+		}
+	}
+	return slices.DeleteFunc(environ(Config{Engine: engine}), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.Contains(decisive, name)
+	})
+}
+
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // environ is the engine's whole environment.

@@ -5,8 +5,9 @@ import (
 	"path/filepath"
 )
 
-// Reach names what a sweep under this configuration goes over: two workers with
-// the same reach find the same orphans.
+// Reach names what a sweep under this configuration goes over, as far as that is
+// in the configuration: two workers in one environment with the same reach find
+// the same orphans.
 func (c *Config) Reach() string {
 	s := c.Worker.Sandbox
 	words := []string{s.Runtime}

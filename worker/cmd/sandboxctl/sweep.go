@@ -28,7 +28,7 @@ func (a *app) identify(c *config.Config) *identity.Worker {
 	if c.Worker.Sandbox.OrphanAfter() == 0 {
 		return identity.New()
 	}
-	place := identity.Place{Dir: workersDir(), Reach: c.Reach()}
+	place := identity.Place{Dir: workersDir(), Reach: build.Reach(c)}
 	w, err := place.Take()
 	if err != nil {
 		a.say("sandboxctl: warning: this worker's id can't be kept in %s: %s; what it leaves if it is killed is swept by age alone; set TMPDIR to a directory that this user can write", place.Dir, err)

@@ -1,0 +1,59 @@
+package build
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/batleforc/batlehub-sandbox/runtime/oci"
+	"github.com/batleforc/batlehub-sandbox/worker/config"
+)
+
+// reachOf is the reach of a configuration in an environment of these variables.
+func reachOf(t *testing.T, text string, env map[string]string) string {
+	t.Helper()
+	for _, name := range append([]string{"CONTAINER_HOST"}, oci.PassedOn...) {
+		t.Setenv(name, env[name])
+	}
+	file := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Reach(c)
+}
+
+// A killed worker's containers are in the engine that it reached, and in no other
+// of the same name.
+func TestAnEngineThatIsReachedElsewhereIsAnotherReach(t *testing.T) {
+	docker := someOCI + "[worker.sandbox.oci]\nengine = \"docker\"\n"
+	const socket = "unix:///run/other.sock"
+	type env = map[string]string
+	for _, c := range []struct {
+		name, text string
+		env        env
+		parts      bool
+	}{
+		{"docker's daemon", docker, env{"DOCKER_HOST": socket}, true},
+		{"docker's context", docker, env{"DOCKER_CONTEXT": "other"}, true},
+		{"docker's configuration", docker, env{"DOCKER_CONFIG": "/srv/docker"}, true},
+		{"what podman reads", someOCI, env{"CONTAINERS_CONF": "/srv/containers.conf"}, true},
+		{"podman's storage", someOCI, env{"CONTAINERS_STORAGE_CONF": "/srv/storage.conf"}, true},
+		{"a rootless podman's storage", someOCI, env{"XDG_DATA_HOME": "/srv/data"}, os.Geteuid() != 0},
+		{"docker's daemon under podman", someOCI, env{"DOCKER_HOST": socket}, false},
+		{"podman's configuration under docker", docker, env{"CONTAINERS_CONF": "/srv/containers.conf"}, false},
+		{"what podman does not get", someOCI, env{"CONTAINER_HOST": socket}, false},
+		{"where programs are", docker, env{"PATH": "/opt/bin"}, false},
+		{"docker's daemon under another runtime", "[worker.sandbox]\nruntime = \"crun\"\n", env{"DOCKER_HOST": socket}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bare, reach := reachOf(t, c.text, nil), reachOf(t, c.text, c.env)
+			if (bare != reach) != c.parts {
+				t.Errorf("%s and %s: parted %t, want %t", bare, reach, bare != reach, c.parts)
+			}
+		})
+	}
+}
