@@ -198,19 +198,53 @@ func TestLiveEveryFailureIsToldApart(t *testing.T) {
 	})
 }
 
-func TestLiveAQuotaThatIsUsedUpIsAnError(t *testing.T) {
-	l := newLive(t, options{})
-	l.post("/api/v1/namespaces/"+l.namespace+"/resourcequotas", `{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"sandbox"},"spec":{"hard":{"limits.memory":"500Mi"}}}`)
-	// The quota counts once its controller has seen it.
-	ok := testkit.Eventually(10*time.Second, func() bool {
+// quota gives the namespace a quota of memory, which counts once its controller
+// has seen it.
+func (l *live) quota(memory string) {
+	l.t.Helper()
+	l.post("/api/v1/namespaces/"+l.namespace+"/resourcequotas",
+		`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"sandbox"},"spec":{"hard":{"limits.memory":%q}}}`, memory)
+	seen := testkit.Eventually(10*time.Second, func() bool {
 		quota := &corev1.ResourceQuota{}
-		err := l.client.Get().AbsPath("/api/v1/namespaces/" + l.namespace + "/resourcequotas/sandbox").Do(t.Context()).Into(quota)
+		err := l.client.Get().AbsPath("/api/v1/namespaces/" + l.namespace + "/resourcequotas/sandbox").Do(l.t.Context()).Into(quota)
 		return err == nil && len(quota.Status.Hard) > 0
 	})
-	if !ok {
-		t.Fatal("the quota is not seen")
+	if !seen {
+		l.t.Fatal("the quota is not seen")
 	}
-	l.fails(l.spec("env"), sandbox.Crashed, sandbox.CodeHostRefused, "the ResourceQuota sandbox is used up now: of its limits.memory 500Mi are ", "raise in the ResourceQuota sandbox limits.memory to ")
+}
+
+func TestLiveAQuotaThatIsTooSmallIsAnError(t *testing.T) {
+	l := newLive(t, options{})
+	l.quota("500Mi")
+	l.fails(l.spec("env"), sandbox.Refused, sandbox.CodeConfig,
+		"the ResourceQuota sandbox can never hold one such pod: its limits.memory is 500Mi, and the pod needs 600Mi",
+		"raise in the ResourceQuota sandbox limits.memory to 600Mi or more")
+}
+
+func TestLiveAQuotaThatIsUsedUpIsAnError(t *testing.T) {
+	l := newLive(t, options{})
+	l.quota("700Mi")
+	ctx, cancel := context.WithCancel(t.Context())
+	_, ended := l.whileRunning(ctx)
+	other := l.spec("env")
+	other.Label.Attempt++
+	_, err := l.Run(t.Context(), other)
+	if sandbox.KindOf(err) != sandbox.Crashed || sandbox.CodeOf(err) != sandbox.CodeHostRefused {
+		t.Errorf("got %v", err)
+	}
+	for _, want := range []string{
+		"the ResourceQuota sandbox is used up now: of its limits.memory 700Mi are 600Mi used, and the pod needs 600Mi",
+		"raise in the ResourceQuota sandbox limits.memory to 1200Mi or more",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+	cancel()
+	if err := <-ended; sandbox.KindOf(err) != sandbox.Cancelled {
+		t.Error(err)
+	}
 }
 
 // whileRunning starts a run that hangs, waits for its pod to run, and returns
