@@ -199,8 +199,8 @@ func chartPolicies(t *testing.T, text string) string {
 			policies = append(policies, document)
 		}
 	}
-	if len(policies) != 2 {
-		t.Fatalf("the chart renders %d network policies, want 2:\n%s", len(policies), rendered)
+	if len(policies) != 3 {
+		t.Fatalf("the chart renders %d network policies, want 3:\n%s", len(policies), rendered)
 	}
 	return strings.Join(policies, "\n---\n")
 }
