@@ -174,5 +174,6 @@ func (r *run) body(ctx context.Context) []byte {
 		return nil
 	}
 	r.step("launch")
+	r.keepThreads()
 	return r.scan(ctx, clock)
 }

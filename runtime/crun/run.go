@@ -51,7 +51,8 @@ func (r *Runtime) runWith(
 		m.Limits.MemoryMB = min(m.Limits.MemoryMB, probeWallMB(e.flavour))
 	}
 	dir, err := r.store(e.flavour).Create(ctx, bundle.Request{
-		Manifest: m, Artifact: spec.Bundle.Artifact, Inside: outDir, Apart: bundleDir, Deadline: clock.Deadline(),
+		Manifest: bundle.Sparing(m, Container{Limits: m.Limits}.pids()),
+		Artifact: spec.Bundle.Artifact, Inside: outDir, Apart: bundleDir, Deadline: clock.Deadline(),
 	})
 	if err != nil {
 		return bundle.Answer{}, fail.Of(err)

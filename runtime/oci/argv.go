@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
+	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
 // What a sandbox sees.
@@ -209,10 +210,13 @@ func limits(spec sandbox.RunSpec) []string {
 		"--memory", memory,
 		// Or there is as much swap on top.
 		"--memory-swap", memory,
-		"--pids-limit", strconv.FormatInt(max(pidsLimit, spec.Limits.Processes), 10),
+		"--pids-limit", strconv.FormatInt(threads(spec.Limits), 10),
 		"--cpus", "1",
 	}
 }
+
+// threads is how many threads a container may have, the agent's included.
+func threads(l wire.Limits) int64 { return max(pidsLimit, l.Processes) }
 
 // proxies are what docker's configuration file may put into every container's
 // environment, unless the command line names it.

@@ -31,7 +31,7 @@ type parcel interface {
 // pack makes a run's bundle.
 func (r *Runtime) pack(ctx context.Context, j *job) (parcel, *sandbox.Error) {
 	request := bundle.Request{
-		Manifest: j.manifest, Artifact: j.spec.Bundle.Artifact, Inside: bundleDir,
+		Manifest: bundle.Sparing(j.manifest, threads(j.spec.Limits)), Artifact: j.spec.Bundle.Artifact, Inside: bundleDir,
 		Deadline: j.clock.Deadline(), Start: j.spec.StartTimeout,
 	}
 	if r.config.Engine == Docker {
