@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -108,7 +109,7 @@ func (e *Error) Error() string {
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %s", oneLine(e.Err.Error()))
 	}
-	if line := lastLine(e.Stderr); line != "" {
+	if line := telling(e.Stderr); line != "" {
 		fmt.Fprintf(&b, ": %q", line)
 	}
 	if e.Hint != "" {
@@ -138,7 +139,22 @@ func CodeOf(err error) Code {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-func lastLine(s string) string {
+// telling is the line of an output that says what went wrong: the last, or the
+// first of a Go program's crash, behind which its stacks come. Of stacks alone,
+// whose beginning was cut off, none is.
+func telling(s string) string {
+	for line := range strings.Lines(s) {
+		if strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "panic: ") {
+			return oneLine(line)
+		}
+	}
 	s = strings.TrimSpace(s)
-	return oneLine(s[strings.LastIndexByte(s, '\n')+1:])
+	last := s[strings.LastIndexByte(s, '\n')+1:]
+	if frame.MatchString(last) {
+		return ""
+	}
+	return oneLine(last)
 }
+
+// frame is where a function of a Go program's stack is.
+var frame = regexp.MustCompile(`^\s*\S+\.(go|s):\d+( \+0x[0-9a-f]+)?\s*$`)

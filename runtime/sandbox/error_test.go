@@ -49,6 +49,22 @@ func TestAnErrorIsOneLineThatNamesTheRuntimeTheRunAndWhatToDo(t *testing.T) {
 	}
 }
 
+func TestOfAGoProgramsCrashItsCauseIsSaidAndNoStack(t *testing.T) {
+	const stack = "\ngoroutine 1 [running]:\nmain.main()\n\t/src/agent/scan.go:84 +0xf3\n"
+	for _, c := range []struct{ stderr, want string }{
+		{"runtime: failed to create new OS thread\nfatal error: newosproc\n" + stack, `: "fatal error: newosproc"`},
+		{"panic: a fault\n" + stack, `: "panic: a fault"`},
+		{stack, ""},
+		{"runtime.goexit({})\n\t/go/src/runtime/asm_amd64.s:1700 +0x1", ""},
+		{"runc: config.json:3 is wrong", `: "runc: config.json:3 is wrong"`},
+	} {
+		e := &sandbox.Error{Kind: sandbox.Crashed, Runtime: "r", Stderr: c.stderr}
+		if got, want := e.Error(), "sandbox r: crashed"+c.want; got != want {
+			t.Errorf("%q:\ngot  %s\nwant %s", c.stderr, got, want)
+		}
+	}
+}
+
 func TestAProbeReportsItsFirstFailure(t *testing.T) {
 	report := sandbox.ProbeReport{Runtime: "r", Hint: "do this", Verdicts: []wire.Verdict{
 		{ID: wire.AssertResult, Outcome: wire.Pass},
