@@ -123,14 +123,24 @@ type Crun struct {
 	Program  string
 	StateDir string
 	Rooms    string
-	// Digests has the pinned digests of rooms by their scanners.
+	// Digests has the pinned digests of rooms by their scanners, Pins where each
+	// is pinned.
 	Digests         map[string]string
+	Pins            []Pin
 	UsernsBase      uint32
 	User            string
 	CgroupParent    string
 	CPUMilli        int64
 	NoPivot         bool
 	OrphanAfterSecs int64
+}
+
+// Pin is one key of [worker.sandbox.crun.digests].
+type Pin struct {
+	Scanner string
+	// File and Line are where it is, for messages.
+	File string
+	Line int
 }
 
 // Bwrap is [worker.sandbox.bwrap].

@@ -62,6 +62,8 @@ func (d *document) decodeDigests(c *Crun, at string) error {
 			return d.refuse(at+sep+name, "digests %.64q is %.80s, want a scanner's name and the \"sha256:…\" of its room, as sandboxctl tree --pin prints it", name, describe(table[name]))
 		}
 		c.Digests[name] = digest
+		file, line := d.origin(at + sep + name)
+		c.Pins = append(c.Pins, Pin{Scanner: name, File: file, Line: line})
 	}
 	return nil
 }

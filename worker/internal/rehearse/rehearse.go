@@ -35,6 +35,25 @@ func Config(c *config.Config) error {
 			return &config.Error{File: s.File, Line: s.Line, Message: fmt.Sprintf("scanner '%s' can't be run: %v", name, err)}
 		}
 	}
+	return checkPins(c)
+}
+
+// checkPins refuses a pinned digest that no scanner's room is held to: with a
+// slip in its name the room it was meant for would be held to a weaker one, or
+// to none. A predefined scanner may be named without a table of its own.
+func checkPins(c *config.Config) error {
+	known := slices.Concat(slices.Sorted(maps.Keys(c.Scanners)), scanner.Predefined())
+	for _, pin := range c.Worker.Sandbox.Crun.Pins {
+		if slices.Contains(known, pin.Scanner) {
+			continue
+		}
+		meant := fmt.Sprintf("add [scanners.%s]", pin.Scanner)
+		if near := config.Nearest(pin.Scanner, known); near != "" {
+			meant = fmt.Sprintf("did you mean %q?", near)
+		}
+		return &config.Error{File: pin.File, Line: pin.Line, Message: fmt.Sprintf(
+			"[worker.sandbox.crun.digests] pins %q, which is no scanner here; %s (the digest of a room without a scanner goes beside it: sandboxctl tree --pin)", pin.Scanner, meant)}
+	}
 	return nil
 }
 

@@ -28,6 +28,28 @@ func TestAScannerThatNoAgentWouldRunIsRefusedAtLoad(t *testing.T) {
 	}
 }
 
+func TestADigestThatIsPinnedForNoScannerIsRefused(t *testing.T) {
+	const sum = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	pinned := func(name string) string {
+		return "[scanners.evil]\ncommand = \"evil\"\n[worker.sandbox.crun.digests]\n" + name + " = \"" + sum + "\"\n"
+	}
+	const beside = " (the digest of a room without a scanner goes beside it: sandboxctl tree --pin)"
+	for name, want := range map[string]string{
+		"evil": "", "gitleaks": "", "trivy": "",
+		"evli":     `:4: [worker.sandbox.crun.digests] pins "evli", which is no scanner here; did you mean "evil"?` + beside,
+		"gitleak":  `:4: [worker.sandbox.crun.digests] pins "gitleak", which is no scanner here; did you mean "gitleaks"?` + beside,
+		"faraway9": `:4: [worker.sandbox.crun.digests] pins "faraway9", which is no scanner here; add [scanners.faraway9]` + beside,
+	} {
+		err := Config(load(t, pinned(name)))
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case want != "" && (err == nil || !config.IsConfig(err) || !strings.HasSuffix(err.Error(), want)):
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
 func TestWhatCanBeRunIsNotRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "[scanners.gitleaks]\n[scanners.trivy]\n[scanners.postmortem]\n[scanners.guarddog]\necosystems = [\"go\"]\n",
