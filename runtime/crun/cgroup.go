@@ -38,6 +38,10 @@ func (g group) path() string { return path.Join("/", g.parent, g.run, container)
 // dir is the run's cgroup in the hierarchy mounted at mount.
 func (g group) dir(mount string) string { return path.Join(mount, g.parent, g.run) }
 
+// minCPUMilli is the least CPU that the kernel bounds anybody to, on v1 and v2: a
+// quota of less than 1 ms is refused, whatever the period.
+const minCPUMilli = 1000 * 1000 / cpuPeriod
+
 // limits are the numbers of one run.
 type limits struct {
 	memory    int64 // bytes

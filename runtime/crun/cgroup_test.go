@@ -2,6 +2,7 @@ package crun
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
 func put(t *testing.T, path, content string) {
@@ -275,5 +278,24 @@ func TestACgroupThatCantBeRemovedIsAnError(t *testing.T) {
 	}
 	if err := (group{layout: g.layout, parent: "p"}).remove(ctx); err == nil {
 		t.Error("a cgroup without a name can be removed")
+	}
+}
+
+func TestTheLeastCPUIsTheLeastThatTheKernelTakes(t *testing.T) {
+	engineOf(t, "runc")
+	l, fault := host{}.layout(Runc)
+	if fault != nil {
+		t.Skipf("not run: %v", fault)
+	}
+	for milli, taken := range map[int64]bool{minCPUMilli: true, minCPUMilli - 1: false} {
+		g := group{layout: l, parent: "batlehub-test-" + strings.ToLower(rand.Text()[:8]), run: "r"}
+		err := g.make(limitsOf(Container{Limits: wire.Limits{MemoryMB: 64, Processes: 16}, CPUMilli: milli}))
+		if removing := g.remove(t.Context()); removing != nil {
+			t.Error(removing)
+		}
+		l.removeParent(g.parent)
+		if (err == nil) != taken {
+			t.Errorf("%d thousandths of a CPU: %v", milli, err)
+		}
 	}
 }

@@ -78,9 +78,9 @@ func (c Container) check() error {
 	if c.UID == 0 || c.GID == 0 || c.UID >= usernsSize || c.GID >= usernsSize {
 		return fmt.Errorf("a sandbox can't run as %d:%d, want ids from 1 to %d", c.UID, c.GID, usernsSize-1)
 	}
-	if c.Limits.MemoryMB < 1 || c.CPUMilli < 1 || c.Policy.MaxBytes < 1 || c.Policy.MaxEntries < 1 {
-		return fmt.Errorf("a sandbox has to have limits: memory %d MiB, cpu %d/1000, %d bytes and %d entries of scratch space",
-			c.Limits.MemoryMB, c.CPUMilli, c.Policy.MaxBytes, c.Policy.MaxEntries)
+	if c.Limits.MemoryMB < 1 || c.CPUMilli < minCPUMilli || c.Policy.MaxBytes < 1 || c.Policy.MaxEntries < 1 {
+		return fmt.Errorf("a sandbox has to have limits: memory %d MiB, cpu %d/1000 (at least %d), %d bytes and %d entries of scratch space",
+			c.Limits.MemoryMB, c.CPUMilli, minCPUMilli, c.Policy.MaxBytes, c.Policy.MaxEntries)
 	}
 	return checkRange(c.UsernsBase)
 }

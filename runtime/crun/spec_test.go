@@ -164,6 +164,7 @@ func TestLimitsAreTheRunsOwn(t *testing.T) {
 		{1024, 1000, 64, 1 << 30, 100_000, 64},
 		{2048, 250, 256, 2 << 30, 25_000, 256},
 		{1, 4000, 0, 1 << 20, 400_000, 256},
+		{1, 10, 1, 1 << 20, 1000, 1},
 	} {
 		k := sample(Runc)
 		k.Limits.MemoryMB, k.CPUMilli, k.Limits.Processes = c.memory, c.cpu, c.pids
@@ -307,6 +308,7 @@ func TestWhatCantBeASandboxHasNoConfiguration(t *testing.T) {
 		"a uid beyond the map":   func(c *Container) { c.UID = 65536 },
 		"no memory limit":        func(c *Container) { c.Limits.MemoryMB = 0 },
 		"no cpu limit":           func(c *Container) { c.CPUMilli = 0 },
+		"less cpu than there is": func(c *Container) { c.CPUMilli = 9 },
 		"no size":                func(c *Container) { c.Policy.MaxBytes = 0 },
 		"no entries":             func(c *Container) { c.Policy.MaxEntries = 0 },
 		"the host's own ids":     func(c *Container) { c.UsernsBase = 0 },
@@ -330,7 +332,7 @@ func TestNoConfigurationOpensAWall(t *testing.T) {
 		c.UID, c.GID = 1+r.Uint32N(65535), 1+r.Uint32N(65535)
 		c.UsernsBase = 65536 + r.Uint32N(1<<31)
 		c.TmpDir = r.IntN(2) == 0
-		c.Limits.MemoryMB, c.CPUMilli = 1+r.Int64N(1<<20), 1+r.Int64N(1<<16)
+		c.Limits.MemoryMB, c.CPUMilli = 1+r.Int64N(1<<20), minCPUMilli+r.Int64N(1<<16)
 		c.Policy.MaxBytes = 1 + r.Int64N(1<<40)
 		c.Inputs = c.Inputs[:r.IntN(3)]
 		c.Label.Job = []string{"a", "run.oci.handler", "x-y"}[r.IntN(3)]

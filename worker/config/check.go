@@ -140,7 +140,11 @@ func bounds(key Key) string {
 	if key.Max == 0 {
 		return fmt.Sprintf("at least %d", key.Min)
 	}
-	return fmt.Sprintf("%d to %d", key.Min, key.Max)
+	within := fmt.Sprintf("%d to %d", key.Min, key.Max)
+	if reason := reasons[key.Path()]; reason != "" {
+		return within + ": " + reason
+	}
+	return within
 }
 
 func (l *layer) unknown(path, table, name string) error {

@@ -115,11 +115,11 @@ var keys = []Key{
 	{tableCrun, "program", String, `"crun"`, 0, 0, "The runtime program: `crun`, `runc` or `runsc`, as a path or a name looked up on `PATH`. It is asked which of them it is."},
 	{tableCrun, "state_dir", String, `"/var/lib/batlehub-sandbox/crun"`, 0, 0, "Directory of the worker's own for the runs' bundles and the program's state. It is made if it is missing, but nothing above it is."},
 	{tableCrun, "rooms", String, `"/opt/sandbox"`, 0, 0, "Directory with one tree per scanner, named after it."},
-	{tableCrun, "digests", Table, "{}", 0, 0, "Pinned digests of rooms, `scanner = \"sha256:…\"`. A room that is not here has its digest in the file `<room>.digest` beside it."},
+	{tableCrun, "digests", Table, "{}", 0, 0, "Pinned digests of rooms, `scanner = \"sha256:…\"`; a name that is no scanner's is refused. A room that is not here has its digest in the file `<room>.digest` beside it."},
 	{tableCrun, "userns_base", Integer, "100000", -1 << 62, 0, "This host's id of a sandbox's id 0; with it go the 65535 ids after it, which nobody may have."},
 	{tableCrun, "user", String, `"65532:65532"`, 0, 0, "Whom the agent runs as inside: `uid:gid`, or one number for both. 0 is refused."},
 	{tableCrun, "cgroup_parent", String, `"batlehub-sandbox"`, 0, 0, "Cgroup below which each run has its own, from the hierarchy's root."},
-	{tableCrun, "cpu_milli", Integer, "1000", 1, 1 << 20, "CPUs that a run may use at once, in thousandths of one."},
+	{tableCrun, "cpu_milli", Integer, "1000", 10, 1 << 20, "CPUs that a run may use at once, in thousandths of one; 10 at least, which is the least that the kernel takes."},
 	{tableCrun, "no_pivot", Boolean, "false", 0, 0, "Has the program not use `pivot_root`, for a host that runs from a root which it can't leave. A kernel's first file system is recognised without this."},
 	{tableCrun, "orphan_after_secs", Integer, "900", 1, 30 * day, "Seconds past its deadline after which a container and its directory are swept, whoever made it."},
 
@@ -163,6 +163,11 @@ var keys = []Key{
 	{tableBackend, "path_style", Boolean, "false", 0, 0, "s3: the bucket goes into the path of a URL and not into its host, as most servers but AWS want it."},
 	{tableBackend, "ca_file", String, `""`, 0, 0, "s3: certificates in PEM that the worker trusts besides the system's. Sandboxes don't read it."},
 	{tableBackend, "path", String, `""`, 0, 0, "filesystem: the directory. Must be set."},
+}
+
+// reasons say why a bound is what it is, where it is not the key's own.
+var reasons = map[string]string{
+	tableCrun + ".cpu_milli": "the kernel takes no quota of less than 1 ms in each 100 ms",
 }
 
 // foreign are the top-level keys of the registry's own configuration. A worker
