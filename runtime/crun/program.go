@@ -83,6 +83,10 @@ func (f *finder) find(ctx context.Context, name string) (program, *sandbox.Error
 	if err != nil {
 		return program{}, missing(name, err)
 	}
+	// Another may have been put there since it was asked.
+	if _, err := follow(path); err != nil {
+		return program{}, refusedConfig(fmt.Sprintf("the program %q, which this process runs, is not safe from others", name), err)
+	}
 	state := fmt.Sprint(path, info.ModTime().UnixNano(), info.Size())
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,13 +19,18 @@ import (
 const PinSuffix = ".digest"
 
 // WritePin writes the digest of the room at dir beside it, for a runtime that
-// has none in its configuration, and returns it. It replaces an older one.
+// has none in its configuration, and returns it. It replaces an older one. A
+// room that no run would take for who may change it is not pinned.
 func WritePin(ctx context.Context, dir string) (string, error) {
+	dir = filepath.Clean(dir)
+	if err := checkTree(ctx, dir); err != nil {
+		return "", fmt.Errorf("the room %s: %w", dir, err)
+	}
 	digest, err := Digest(ctx, dir)
 	if err != nil {
 		return "", fmt.Errorf("reading the room %s: %w", dir, err)
 	}
-	pin := filepath.Clean(dir) + PinSuffix
+	pin := dir + PinSuffix
 	if err := os.Remove(pin); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
@@ -34,6 +40,36 @@ func WritePin(ctx context.Context, dir string) (string, error) {
 	}
 	_, err = f.WriteString(digest + "\n")
 	return digest, errors.Join(err, f.Close())
+}
+
+// checkTree sees that no run would refuse the room for who may change it, or for
+// an agent that can't be executed. What is above the directory of rooms is not
+// looked at: a room may be built elsewhere than where it is used.
+func checkTree(ctx context.Context, dir string) error {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(real)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if fault := checkAgent(root); fault != "" {
+		return errors.New(fault)
+	}
+	s, err := surveyTree(ctx, root, DefaultUsernsBase)
+	if err == nil {
+		err = s.fault
+	}
+	if err != nil {
+		return err
+	}
+	rooms, err := filepath.EvalSymlinks(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	return onlyOurs(rooms)
 }
 
 // rooms are the trees of a runtime.
@@ -60,7 +96,11 @@ func (r *rooms) find(ctx context.Context, scanner string, thorough bool) (string
 		return "", refusedConfig(fmt.Sprintf("the directory of rooms, %s, is not an absolute path", r.dir), nil)
 	}
 	path := filepath.Join(r.dir, scanner)
-	root, err := os.OpenRoot(path)
+	real, fault := r.resolve(scanner, path)
+	if fault != nil {
+		return "", fault
+	}
+	root, err := os.OpenRoot(real)
 	if err != nil {
 		return "", roomMissing(scanner, path, "", err)
 	}
@@ -79,9 +119,34 @@ func (r *rooms) find(ctx context.Context, scanner string, thorough bool) (string
 	if fault := checkMountPoints(root); fault != "" {
 		return "", roomMissing(scanner, path, fault, nil)
 	}
-	return path, nil
+	if err := passable(real); err != nil {
+		return "", refusedConfig("the root of a sandbox is nobody on this host, and can't get to "+path, err)
+	}
+	return real, nil
 }
 
+// resolve finds where a room really is: a program takes no link for a root. No
+// one else may change the way to it, or put anything beside it.
+func (r *rooms) resolve(scanner, path string) (string, *sandbox.Error) {
+	dir, err := follow(r.dir)
+	if err == nil {
+		err = onlyOurs(dir)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", refusedConfig(fmt.Sprintf("the directory of rooms, %s, is not safe from others", r.dir), err)
+	}
+	real, err := follow(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", roomMissing(scanner, path, "", err)
+	case err != nil:
+		return "", roomMissing(scanner, path, "it is not safe from others", err)
+	}
+	return real, nil
+}
+
+// checkAgent sees that the agent can be executed by an id that owns nothing in
+// the room.
 func checkAgent(root *os.Root) string {
 	info, err := root.Lstat(strings.TrimPrefix(AgentPath, "/"))
 	switch {
@@ -89,10 +154,17 @@ func checkAgent(root *os.Root) string {
 		return "it has no agent at " + AgentPath
 	case !info.Mode().IsRegular():
 		return "its " + AgentPath + " is not a regular file"
-	case info.Mode()&0o111 == 0:
-		return "its " + AgentPath + " is not executable"
+	case info.Mode()&0o001 == 0:
+		return "its " + AgentPath + " is not executable for everybody (chmod a+rx)"
 	}
-	return ""
+	for dir := path.Dir(AgentPath); ; dir = path.Dir(dir) {
+		if info, err := root.Stat("." + dir); err != nil || info.Mode()&0o001 == 0 {
+			return "its " + dir + " is not searchable for everybody (chmod a+rx)"
+		}
+		if dir == "/" {
+			return ""
+		}
+	}
 }
 
 // checkMountPoints: what is mounted needs a place, which nobody can make in a
@@ -117,15 +189,18 @@ func checkMountPoints(root *os.Root) string {
 // since it was found to be the pinned one is not read again.
 func (r *rooms) verify(ctx context.Context, root *os.Root, scanner, path string, thorough bool) *sandbox.Error {
 	pin, err := r.pin(scanner, path)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return roomMissing(scanner, path, "no digest is pinned for it", err)
+	case err != nil:
+		return roomMissing(scanner, path, "the digest that is pinned for it can't be used", err)
 	}
 	s, err := surveyTree(ctx, root, r.base)
 	if err != nil {
 		return looking(ctx, scanner, path, err)
 	}
-	if s.fault != "" {
-		return roomMissing(scanner, path, "a sandbox could change it: "+s.fault, nil)
+	if s.fault != nil {
+		return roomMissing(scanner, path, "it is not safe to use", s.fault)
 	}
 	now := verified{digest: pin, state: s.state}
 	r.mu.Lock()
@@ -155,7 +230,11 @@ func (r *rooms) pin(scanner, path string) (string, error) {
 	if pin, ok := r.digests[scanner]; ok {
 		return pin, nil
 	}
-	b, err := bundle.ReadFile(path+PinSuffix, 256)
+	pin := path + PinSuffix
+	if err := onlyOurs(pin); err != nil {
+		return "", err
+	}
+	b, err := bundle.ReadFile(pin, 256)
 	return strings.TrimSpace(string(b)), err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/internal/testkit"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
 
@@ -19,7 +20,7 @@ import (
 // is started.
 func bareRoom(t *testing.T) (parent, dir string) {
 	t.Helper()
-	parent = t.TempDir()
+	parent = testkit.Dir(t)
 	dir = filepath.Join(parent, "scanner")
 	for _, name := range []string{"proc", "dev", "work", "bundle", "out", "usr/bin", "usr/local/bin"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
@@ -134,51 +135,76 @@ func TestARoomThatCantBeUsedIsRefusedWithItsPath(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(t *testing.T, dir string)
 		says   string
+		pinned bool // tree --pin takes it: it has looked for these itself
 	}{
-		"no agent": {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, AgentPath)) }, "no agent"},
+		"no agent": {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, AgentPath)) }, "no agent", false},
 		"an agent that is a directory": {func(t *testing.T, dir string) {
 			remove(t, filepath.Join(dir, AgentPath))
 			put(t, filepath.Join(dir, AgentPath, "x"), "")
-		}, "not a regular file"},
+		}, "not a regular file", false},
 		"an agent that is a link": {func(t *testing.T, dir string) {
 			remove(t, filepath.Join(dir, AgentPath))
 			if err := os.Symlink("/usr/bin/tool", filepath.Join(dir, AgentPath)); err != nil {
 				t.Fatal(err)
 			}
-		}, "not a regular file"},
-		"an agent that can't be executed": {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, AgentPath), 0o644) }, "not executable"},
-		"no /proc":                        {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "proc")) }, "/proc"},
-		"no /dev":                         {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "dev")) }, "/dev"},
-		"no /work":                        {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "work")) }, "/work"},
-		"no /bundle":                      {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "bundle")) }, "/bundle"},
-		"no /out":                         {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "out")) }, "/out"},
-		"no /tmp":                         {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "tmp")) }, "/tmp"},
-		"a /work of another mode":         {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, "work"), 0o755) }, "mode 1777"},
+		}, "not a regular file", false},
+		"an agent that can't be executed": {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, AgentPath), 0o644) }, "not executable", false},
+		"no /proc":                        {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "proc")) }, "/proc", true},
+		"no /dev":                         {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "dev")) }, "/dev", true},
+		"no /work":                        {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "work")) }, "/work", true},
+		"no /bundle":                      {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "bundle")) }, "/bundle", true},
+		"no /out":                         {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "out")) }, "/out", true},
+		"no /tmp":                         {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "tmp")) }, "/tmp", true},
+		"a /work of another mode":         {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, "work"), 0o755) }, "mode 1777", true},
 		"a file that a sandbox owns": {func(t *testing.T, dir string) {
-			if os.Chown(filepath.Join(dir, "usr/bin/tool"), DefaultUsernsBase+65532, 0) != nil {
-				t.Skip("not run: it takes root to give files away")
-			}
-		}, "/usr/bin/tool belongs to uid 165532"},
+			give(t, filepath.Join(dir, "usr/bin/tool"), DefaultUsernsBase+65532)
+		}, "/usr/bin/tool belongs to uid 165532", false},
 		"a directory of a sandbox's group": {func(t *testing.T, dir string) {
 			if os.Chown(filepath.Join(dir, "usr"), 0, DefaultUsernsBase) != nil {
 				t.Skip("not run: it takes root to give files away")
 			}
-		}, "/usr belongs to gid 100000"},
-		"a file that everybody may write": {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, "usr/bin/tool"), 0o646) }, "writable for everybody"},
+		}, "/usr belongs to gid 100000", false},
+		"a file that everybody may write":   {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, "usr/bin/tool"), 0o646) }, "/usr/bin/tool is writable for others", false},
+		"a directory of a group's":          {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, "usr"), 0o775) }, "/usr is writable for others", false},
+		"a directory with the sticky bit":   {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, "usr"), 0o777|fs.ModeSticky) }, "/usr is writable for others", false},
+		"a directory of somebody else's":    {func(t *testing.T, dir string) { give(t, filepath.Join(dir, "usr"), 1234) }, "/usr belongs to uid 1234", false},
+		"a link of somebody else's":         {func(t *testing.T, dir string) { give(t, filepath.Join(dir, "tmp"), 1234) }, "/tmp belongs to uid 1234", false},
+		"an agent for its owner alone":      {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, AgentPath), 0o700) }, "not executable for everybody", false},
+		"an agent that is not to be got at": {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, "usr/local"), 0o700) }, "/usr/local is not searchable", false},
+		"a room for its owner alone":        {func(t *testing.T, dir string) { chmod(t, dir, 0o700) }, "its / is not searchable", false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			parent, dir := bareRoom(t)
 			c.change(t, dir)
-			if _, err := WritePin(t.Context(), dir); err != nil {
+			digest, err := Digest(t.Context(), dir)
+			if err != nil {
 				t.Fatal(err)
 			}
-			r := rooms{dir: parent, base: DefaultUsernsBase}
+			r := rooms{dir: parent, base: DefaultUsernsBase, digests: map[string]string{"scanner": digest}}
 			_, fault := r.find(t.Context(), "scanner", false)
 			if fault == nil || fault.Kind != sandbox.Refused || fault.Code != sandbox.CodeImageMissing ||
 				!strings.Contains(fault.Error(), c.says) || !strings.Contains(fault.Error(), dir) {
 				t.Errorf("got %v, want image_missing about %q", fault, c.says)
 			}
+			_, err = WritePin(t.Context(), dir)
+			if (err == nil) != c.pinned || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("pinning it: %v, want something about %q", err, c.says)
+			}
+			if _, err := os.Lstat(dir + PinSuffix); (err == nil) != c.pinned {
+				t.Errorf("the pin: %v", err)
+			}
 		})
+	}
+}
+
+// give makes somebody else the owner.
+func give(t *testing.T, path string, uid int) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("not run: it takes root to give files away")
+	}
+	if err := os.Lchown(path, uid, 0); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -10,8 +10,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strconv"
+	"path/filepath"
 	"syscall"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
 )
 
 // Digest is the SHA-256 of the tree at dir, as "sha256:" and hexadecimal
@@ -123,19 +126,30 @@ type survey struct {
 	// state changes whenever anything in the tree does: no program can set an
 	// inode's change time.
 	state string
-	// fault is the first thing that a sandbox could change in it.
-	fault string
+	// fault is the first thing for which no sandbox may have the tree, nil if
+	// there is none.
+	fault error
 }
 
 // surveyTree looks at every entry of the tree.
 func surveyTree(ctx context.Context, root *os.Root, base uint32) (survey, error) {
 	var s survey
+	if s.fault = checkOnePiece(root); s.fault == nil {
+		s.fault = checkExec(root)
+	}
 	sum := sha256.New()
+	device := uint64(0)
 	err := walkTree(ctx, root, func(e entry) error {
 		fmt.Fprintf(sum, "%q %o %q %d %d %d %d %d %d %d\n", e.name, e.stat.Mode, e.target, e.stat.Dev, e.stat.Ino,
 			e.stat.Uid, e.stat.Gid, e.stat.Size, e.stat.Mtim.Nano(), e.stat.Ctim.Nano())
-		if s.fault == "" {
-			s.fault = e.changeable(base)
+		if e.name == "." {
+			device = uint64(e.stat.Dev)
+		}
+		if s.fault == nil && uint64(e.stat.Dev) != device {
+			s.fault = mountedIn(filepath.Join(root.Name(), e.name))
+		}
+		if s.fault == nil {
+			s.fault = e.changeable(root.Name(), base)
 		}
 		return nil
 	})
@@ -143,18 +157,54 @@ func surveyTree(ctx context.Context, root *os.Root, base uint32) (survey, error)
 	return s, err
 }
 
-// changeable says how a sandbox's ids could change an entry, or nothing. The
-// scratch space's mount point is covered, and open for everybody as its mount
-// is to be.
-func (e entry) changeable(base uint32) string {
-	const others = 0o002
+// changeable says who else could change an entry, or nothing. The scratch
+// space's mount point is covered, and open for everybody as its mount is to be.
+func (e entry) changeable(dir string, base uint32) error {
+	const theirs = "%s belongs to %s %d, which is one of a sandbox's (chown root:root)"
+	path := filepath.Join(dir, e.name)
+	mode := fs.FileMode(e.mode()).Perm() | e.kind
+	if e.name == "work" {
+		mode &^= writableByOthers
+	}
 	switch {
 	case inRange(base, e.stat.Uid):
-		return "/" + e.name + " belongs to uid " + strconv.FormatUint(uint64(e.stat.Uid), 10) + ", which is one of a sandbox's"
+		return fmt.Errorf(theirs, path, "uid", e.stat.Uid)
 	case inRange(base, e.stat.Gid):
-		return "/" + e.name + " belongs to gid " + strconv.FormatUint(uint64(e.stat.Gid), 10) + ", which is one of a sandbox's"
-	case e.kind != fs.ModeSymlink && e.mode()&others != 0 && e.name != "work":
-		return "/" + e.name + " is writable for everybody"
+		return fmt.Errorf(theirs, path, "gid", e.stat.Gid)
 	}
-	return ""
+	return changedBy(path, e.stat.Uid, mode)
+}
+
+// checkOnePiece sees that nothing is mounted in the tree, be it of the tree's own
+// file system. It would come with the root: not read-only, without its nosuid
+// and nodev, and with what is not of the digest's tree.
+func checkOnePiece(root *os.Root) error {
+	dir := root.Name()
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(dir))
+	if err != nil {
+		return fmt.Errorf("reading the mounts: %w", err)
+	}
+	for _, m := range mounts {
+		if m.Mountpoint != dir {
+			return mountedIn(m.Mountpoint)
+		}
+	}
+	return nil
+}
+
+func mountedIn(path string) error {
+	return fmt.Errorf("%s is a mount, or in one, and a room has to be of one piece (umount it)", path)
+}
+
+// checkExec sees that programs can be executed from the file system that the
+// tree is on.
+func checkExec(root *os.Root) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(root.Name(), &st); err != nil {
+		return &os.PathError{Op: "statfs", Path: root.Name(), Err: err}
+	}
+	if st.Flags&unix.ST_NOEXEC != 0 {
+		return fmt.Errorf("%s is on a file system that is mounted noexec: no agent can be executed from there", root.Name())
+	}
+	return nil
 }
