@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -254,10 +255,15 @@ func (r *Runtime) probeAgain(ctx context.Context, room sandbox.Room) (bundle.Ans
 func (r *Runtime) Sweep(ctx context.Context, policy sandbox.SweepPolicy) (sandbox.SweepReport, error) {
 	var report sandbox.SweepReport
 	var faults []error
+	// What is no directory has nothing in it, and is the next run's to refuse.
+	info, err := os.Lstat(r.config.StateDir)
+	stated := err == nil && info.IsDir()
 	for _, f := range Flavours {
-		got, err := r.store(f).Sweep(ctx, policy)
-		report.Removed = append(report.Removed, got.Removed...)
-		faults = append(faults, err)
+		if stated {
+			got, err := r.store(f).Sweep(ctx, policy)
+			report.Removed = append(report.Removed, got.Removed...)
+			faults = append(faults, err)
+		}
 		if l, fault := r.host.layout(f); fault == nil {
 			l.removeTried(r.config.CgroupParent)
 		}

@@ -71,23 +71,9 @@ func (r *Runtime) examineCgroups(f Flavour) Aspect {
 
 // examineState looks at the directory that a run would make.
 func (r *Runtime) examineState() Aspect {
-	dir := r.config.StateDir
-	a := Aspect{Name: "state directory", Detail: dir}
-	err := checkOwn(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		dir = filepath.Dir(dir)
+	a := Aspect{Name: "state directory", Detail: r.config.StateDir, Fault: r.checkState()}
+	if _, err := os.Lstat(r.config.StateDir); errors.Is(err, fs.ErrNotExist) {
 		a.Detail += ", which is not there yet and is made by the first run"
-		var info fs.FileInfo
-		if info, err = os.Stat(dir); err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is not a directory", dir)
-		}
-	}
-	if err == nil {
-		err = passable(dir)
-	}
-	if err != nil {
-		a.Fault = refusedConfig("the state directory "+r.config.StateDir+" can't be used", err)
-		a.Fault.Hint = "make what is above it: install -d -m 0755 " + filepath.Dir(r.config.StateDir) + "; or set [worker.sandbox.crun] state_dir"
 	}
 	return a
 }
@@ -95,17 +81,11 @@ func (r *Runtime) examineState() Aspect {
 // CheckRoom reads a scanner's room whole, as a probe does, and returns its
 // pinned digest. The error is a *sandbox.Error.
 func (r *Runtime) CheckRoom(ctx context.Context, scanner string) (digest string, err error) {
-	path, fault := r.rooms.find(ctx, scanner, true)
-	if fault == nil {
-		if err := passable(r.config.Rooms); err != nil {
-			fault = refusedConfig("the root of a sandbox is nobody on this host, and can't get to "+r.config.Rooms, err)
-		}
-	}
-	if fault != nil {
+	if _, fault := r.rooms.find(ctx, scanner, true); fault != nil {
 		fault.Runtime = Name
 		return "", fault
 	}
-	return r.rooms.pin(scanner, path)
+	return r.rooms.pin(scanner, filepath.Join(r.config.Rooms, scanner))
 }
 
 // Pinned says whether a digest is pinned for a scanner's room, whatever it is.

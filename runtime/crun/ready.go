@@ -33,9 +33,9 @@ func (r *Runtime) ready(ctx context.Context, scanner string, thorough bool) (eng
 		return engine{}, fault
 	}
 	e := engine{room: room}
-	// The flavour's part of the state comes once the flavour is known.
-	if err := ownDir(r.config.StateDir, 0o711); err != nil {
-		return e, refusedConfig("the state directory "+r.config.StateDir+" can't be used", err)
+	// It is only looked at here: nothing is made before the program is known.
+	if fault := r.checkState(); fault != nil {
+		return e, fault
 	}
 	if e.program, fault = r.finder.find(ctx, r.config.Program); fault != nil {
 		return e, fault

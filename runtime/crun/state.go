@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
-	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/wire"
 )
 
@@ -56,81 +53,6 @@ func (r *Runtime) store(f Flavour) *bundle.Store {
 	})
 	r.stores[f] = s
 	return s
-}
-
-// makeState makes the directories of one flavour.
-func (r *Runtime) makeState(f Flavour) *sandbox.Error {
-	dirs := []struct {
-		path string
-		mode fs.FileMode
-	}{
-		{r.config.StateDir, 0o711},
-		{filepath.Join(r.config.StateDir, string(f)), 0o711},
-		{r.bundlesDir(f), 0o711},
-		{r.rootDir(f), 0o700},
-	}
-	for _, d := range dirs {
-		if err := ownDir(d.path, d.mode); err != nil {
-			return refusedConfig("the state directory "+r.config.StateDir+" can't be used", err)
-		}
-	}
-	for _, dir := range []string{r.config.StateDir, r.config.Rooms} {
-		if err := passable(dir); err != nil {
-			return refusedConfig("the root of a sandbox is nobody on this host, and can't get to "+dir, err)
-		}
-	}
-	return nil
-}
-
-// ownDir makes a directory, or sees that the one that is there is this
-// process's own: nobody else may have put it there, or may put anything in it.
-func ownDir(path string, mode fs.FileMode) error {
-	err := os.Mkdir(path, mode)
-	if err == nil {
-		return os.Chmod(path, mode)
-	}
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if err := checkOwn(path); err != nil {
-		return err
-	}
-	return os.Chmod(path, mode)
-}
-
-// checkOwn sees that a directory is this process's own.
-func checkOwn(path string) error {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return err
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !info.IsDir():
-		return fmt.Errorf("%s is not a directory", path)
-	case !ok || int(stat.Uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to somebody else", path)
-	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("%s is writable for others", path)
-	}
-	return nil
-}
-
-// passable sees that everybody may search every directory from the root to
-// path.
-func passable(path string) error {
-	for dir := path; ; dir = filepath.Dir(dir) {
-		info, err := os.Stat(dir)
-		if err != nil {
-			return err
-		}
-		if info.Mode().Perm()&0o001 == 0 {
-			return fmt.Errorf("%s is not searchable for everybody (chmod o+x)", dir)
-		}
-		if dir == filepath.Dir(dir) {
-			return nil
-		}
-	}
 }
 
 // outSize is what fits in /out: the manifest, and the result while it takes

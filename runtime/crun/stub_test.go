@@ -379,12 +379,12 @@ func TestTheStateDirectoryIsTheWorkersOwn(t *testing.T) {
 		}
 	}
 	path := filepath.Join(parent, "new")
-	for range 2 {
+	for _, mode := range []os.FileMode{0o711, 0o700} {
 		if err := ownDir(path, 0o711); err != nil {
 			t.Fatal(err)
 		}
-		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o711 {
-			t.Errorf("the mode is %v, %v", info.Mode(), err)
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("the mode is %v, %v, want that of what was there", info.Mode(), err)
 		}
 		chmod(t, path, 0o700)
 	}
