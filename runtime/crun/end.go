@@ -2,13 +2,16 @@ package crun
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 	"github.com/batleforc/batlehub-sandbox/runtime/internal/rmtree"
 )
 
@@ -16,14 +19,14 @@ import (
 const patience = 45 * time.Second
 
 // end removes what is left of a container: its processes, the program's state
-// of it and its cgroups. It sees them gone.
-func (r *Runtime) end(ctx context.Context, f Flavour, name string) error {
+// of it and its cgroups, which are below parent. It sees them gone.
+func (r *Runtime) end(ctx context.Context, f Flavour, name, parent string) error {
 	l, fault := r.host.layout(f)
 	if fault != nil {
 		// Nothing was ever started on a host without cgroups.
 		l = layout{}
 	}
-	g := group{layout: l, parent: r.config.CgroupParent, run: name}
+	g := group{layout: l, parent: parent, run: name}
 	root := r.rootDir(f)
 	var verbs error
 	// All that a delete would do for a container of runc's in which nothing runs
@@ -33,6 +36,9 @@ func (r *Runtime) end(ctx context.Context, f Flavour, name string) error {
 	}
 	if err := g.remove(ctx); err != nil {
 		return errors.Join(err, verbs)
+	}
+	if parent != r.config.CgroupParent {
+		l.removeParent(parent) // which is of an older configuration
 	}
 	// With the cgroup everything that ran is gone, and what is left of the
 	// state tells of nothing.
@@ -77,17 +83,50 @@ func (r *Runtime) endByName(ctx context.Context, f Flavour, name string, g group
 // <root>/<name> for crun and runc, and <root>/<name>_… for runsc, with a socket
 // that stays when a sandbox is killed while it starts.
 func stateOf(root, name string) []string {
+	found := otherSockets(name)
 	entries, err := os.ReadDir(root)
 	if err != nil {
-		return nil
+		return found
 	}
-	var found []string
 	for _, e := range entries {
-		if e.Name() == name || strings.HasPrefix(e.Name(), name+"_") || e.Name() == "runsc-"+name+".sock" {
+		if e.Name() == name || strings.HasPrefix(e.Name(), name+"_") || e.Name() == socketName(name) {
 			found = append(found, filepath.Join(root, e.Name()))
 		}
 	}
 	return found
+}
+
+// cgroupParentOf is the cgroup that the run of a directory has its own in, as
+// the run itself has written it: a killed worker's may be another than this
+// one's. A run without it has not come to have a cgroup.
+func (r *Runtime) cgroupParentOf(dir, name string) string {
+	b, err := bundle.ReadFile(filepath.Join(dir, "config.json"), configCap)
+	var config struct {
+		Linux struct {
+			CgroupsPath string `json:"cgroupsPath"`
+		} `json:"linux"`
+	}
+	if err != nil || json.Unmarshal(b, &config) != nil {
+		return r.config.CgroupParent
+	}
+	parent, ok := parentIn(config.Linux.CgroupsPath, name)
+	if !ok {
+		return r.config.CgroupParent
+	}
+	return parent
+}
+
+// configCap is how long a config.json may be; it has some 20 KiB.
+const configCap = 4 << 20
+
+// parentIn is what group.path has made of the parent, relative as that is. What
+// it has not made is none.
+func parentIn(cgroupsPath, name string) (string, bool) {
+	parent, ok := strings.CutSuffix(cgroupsPath, "/"+path.Join(name, container))
+	if !ok || !path.IsAbs(parent) || path.Clean(parent) != parent || parent == "/" {
+		return "", false
+	}
+	return parent[1:], true
 }
 
 // grace is how long a container that was killed by name may take to be gone

@@ -36,7 +36,7 @@ func running(t *testing.T, r *Runtime, f Flavour) (dir string) {
 			return false
 		}
 		dir = filepath.Dir(works[0])
-		name, _ := nameOf(dir)
+		name, _ := r.nameOf(f, dir)
 		_, err := os.Stat(filepath.Join(dir, "work/manifest.json"))
 		return errors.Is(err, os.ErrNotExist) && stateOf(r.rootDir(f), name) != nil
 	}) {
@@ -77,7 +77,7 @@ func TestTheProgramStandsInItsRunsCgroup(t *testing.T) {
 			_, err := r.Run(ctx, scan("sleep", "600"))
 			done <- err
 		}()
-		name, _ := nameOf(running(t, r, f))
+		name, _ := r.nameOf(f, running(t, r, f))
 		g := group{layout: l, parent: r.config.CgroupParent, run: name}
 		parent := fmt.Sprintf("\nPPid:\t%d\n", os.Getpid())
 		found := slices.ContainsFunc(processes(g.dir(l.freezer)), func(pid int) bool {
@@ -152,7 +152,7 @@ func TestAfterARunTheProgramKnowsTheContainerNoMore(t *testing.T) {
 			_, err := r.Run(ctx, scan("sleep", "2"))
 			done <- err
 		}()
-		name, _ := nameOf(running(t, r, f))
+		name, _ := r.nameOf(f, running(t, r, f))
 		p, fault := r.finder.find(t.Context(), r.config.Program)
 		if fault != nil {
 			t.Fatal(fault)
@@ -255,4 +255,35 @@ func trying(t *testing.T, r *Runtime) bool {
 		left, _ := filepath.Glob(filepath.Join(mount, r.config.CgroupParent, tryPrefix+"*"))
 		return len(left) > 0
 	})
+}
+
+// A name of the longest parts there are, below a state directory with some room
+// and one with none for the socket that runsc makes of it.
+func TestTheLongestNamesRun(t *testing.T) {
+	for what, deeper := range map[string]string{"a short path": "", "a long path": strings.Repeat("x", 60)} {
+		t.Run(what, func(t *testing.T) {
+			long := strings.Repeat("s", 63)
+			for _, f := range Flavours {
+				t.Run(string(f), func(t *testing.T) {
+					if f == Runsc && (host{}).ramdisk() {
+						t.Skip("not run: runsc is refused on a root that can't be left")
+					}
+					r := live(t, string(f), func(c *Config) {
+						c.StateDir += deeper
+						if err := os.Rename(filepath.Join(c.Rooms, "scanner"), filepath.Join(c.Rooms, long)); err != nil {
+							t.Fatal(err)
+						}
+						if _, err := WritePin(t.Context(), filepath.Join(c.Rooms, long)); err != nil {
+							t.Fatal(err)
+						}
+					})
+					spec := scan("cat", "/proc/self/status")
+					spec.Label.Scanner, spec.Label.Job = long, strings.Repeat("j", 63)
+					if out, err := r.Run(t.Context(), spec); err != nil || out.Status == nil || *out.Status != 0 {
+						t.Errorf("got %+v, %v", out, err)
+					}
+				})
+			}
+		})
+	}
 }

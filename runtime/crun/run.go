@@ -74,7 +74,7 @@ func checkManifest(m *wire.Manifest) error {
 func (r *Runtime) carry(
 	ctx context.Context, clock bundle.Clock, dir *bundle.Dir, e engine, m *wire.Manifest, start starter,
 ) (bundle.Answer, *sandbox.Error) {
-	name, _ := nameOf(dir.Path())
+	name, _ := r.nameOf(e.flavour, dir.Path())
 	g := group{layout: e.layout, parent: r.config.CgroupParent, run: name}
 	if fault := r.prepare(dir, e, g, m, clock); fault != nil {
 		return bundle.Answer{}, fault

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -108,15 +107,6 @@ func (r *Runtime) forget() error {
 
 const nullNetNS = "null-netns"
 
-// nameOf is the container's name of a run directory.
-func nameOf(dir string) (string, bool) {
-	parts := strings.Split(filepath.Base(dir), "~")
-	if len(parts) != 6 {
-		return "", false
-	}
-	return strings.Join([]string{parts[0], parts[2], parts[3], parts[4], parts[5]}, "-"), true
-}
-
 // release ends what is left of a run before its directory is removed: its
 // container, its cgroup, its mount. It has a context of its own, because it
 // also runs when the run's has ended. What it can't remove is an error, and
@@ -124,8 +114,8 @@ func nameOf(dir string) (string, bool) {
 func (r *Runtime) release(f Flavour, dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if name, ok := nameOf(dir); ok {
-		if err := r.end(ctx, f, name); err != nil {
+	if name, ok := r.nameOf(f, dir); ok {
+		if err := r.end(ctx, f, name, r.cgroupParentOf(dir, name)); err != nil {
 			return err
 		}
 	}
