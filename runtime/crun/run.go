@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -257,9 +258,23 @@ func (e engine) broken(dir *bundle.Dir, exit process.Exit, oomKilled, known bool
 	case oomKilled:
 		fault.Code = sandbox.CodeOOMKilled
 		fault.Hint = "raise memory_limit_mb if this scanner needs more"
-	case !known:
+	case !known && !neverStarted(dir, exit):
 		// Such as when runc could not start it, and took the cgroup away.
 		fault.Detail += "; whether memory ran out is not known"
 	}
 	return fault
+}
+
+// neverStarted says whether the program itself told why it could not start the
+// agent, in words that the kernel has for other things than a want of memory.
+func neverStarted(dir *bundle.Dir, exit process.Exit) bool {
+	if exit.Signal != 0 || exit.Status != 1 || dir.Fetched() {
+		return false
+	}
+	for _, words := range []string{"permission denied", "not permitted", "no such file", "not a directory", "invalid", "exec format"} {
+		if strings.Contains(strings.ToLower(exit.Stderr), words) {
+			return true
+		}
+	}
+	return false
 }

@@ -155,6 +155,14 @@ func TestWhetherMemoryRanOutIsSaidToBeUnknownWhereItIs(t *testing.T) {
 	}
 }
 
+func TestAStartThatTheKernelRefusedIsNotLaidToMemory(t *testing.T) {
+	r, _ := stubbed(t, stub{run: `echo "runc run failed: exec: permission denied" >&2; exit 1`})
+	_, err := r.Run(t.Context(), scan("true"))
+	if e := asFault(t, err); e.Kind != sandbox.Crashed || strings.Contains(e.Detail, "memory") || !strings.Contains(e.Error(), "permission denied") {
+		t.Errorf("got %v", e)
+	}
+}
+
 func TestAProgramThatHangsBeforeTheManifestIsTakenIsAStartTimeout(t *testing.T) {
 	r, log := stubbed(t, stub{run: "exec sleep 600"})
 	spec := scan("true")
