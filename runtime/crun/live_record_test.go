@@ -1,6 +1,7 @@
 package crun
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -47,4 +48,78 @@ func TestAScannersOwnProfileIsRecordedAndThenHolds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// strace is a program that stands in for strace.
+func strace(t *testing.T, script string) string {
+	t.Helper()
+	path := filepath.Join(testkit.Dir(t), "strace")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestHowStraceEndedIsSaid(t *testing.T) {
+	real, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("not run: there is no strace here")
+	}
+	r := live(t, "runc", nil)
+	for name, c := range map[string]struct{ script, want string }{
+		"killed on its way": {real + ` "$@" & sleep 2; kill -KILL $!; kill -KILL $$`, "recording the run: strace was killed by SIGKILL before the run's end; record again"},
+		"not attached":      {"echo attach: Operation not permitted >&2; exit 1", `recording the run: strace exited 1: "attach: Operation not permitted"`},
+		"ended at once":     {"exit 0", "recording the run: strace ended before the run had begun"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := scan("sleep", "20")
+			_, err := r.Record(t.Context(), spec, strace(t, c.script))
+			if e := asFault(t, err); e.Kind != sandbox.Crashed || !strings.Contains(e.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// What is traced is read as it comes, and no file grows with it.
+func TestATraceWithoutAnEndFillsNoDisk(t *testing.T) {
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skip("not run: there is no strace here")
+	}
+	r := live(t, "runc", nil)
+	spec := scan("tail", "-c", "1", "/dev/zero") // reads until it is killed
+	spec.Timeout = 5 * time.Second
+	recorded := make(chan error, 1)
+	go func() {
+		_, err := r.Record(t.Context(), spec, "strace")
+		recorded <- err
+	}()
+	const most = 1 << 20
+	for {
+		select {
+		case err := <-recorded:
+			if sandbox.KindOf(err) != sandbox.RunTimeout {
+				t.Errorf("got %v, want its timeout", err)
+			}
+			return
+		case <-time.After(50 * time.Millisecond):
+			if n := sizeOf(r.bundlesDir(Runc)); n > most {
+				t.Fatalf("%d bytes are below the bundles", n)
+			}
+		}
+	}
+}
+
+// sizeOf is how many bytes the files below a directory have.
+func sizeOf(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil //nolint:nilerr // it went away
+		}
+		if info, err := d.Info(); err == nil {
+			n += info.Size()
+		}
+		return nil
+	})
+	return n
 }

@@ -2,15 +2,8 @@ package crun
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
 	"github.com/batleforc/batlehub-sandbox/runtime/crun/record"
@@ -86,6 +79,9 @@ func (r *Runtime) record(ctx context.Context, spec sandbox.RunSpec, m *wire.Mani
 			return exit, err
 		})
 	if fault != nil {
+		if _, is := errors.AsType[*traceError](fault.Err); is {
+			fault.Detail = "recording the run"
+		}
 		return Recording{}, fault
 	}
 	if m.Probe != nil {
@@ -93,96 +89,4 @@ func (r *Runtime) record(ctx context.Context, spec sandbox.RunSpec, m *wire.Mani
 	}
 	out, fault := bundle.Output(answer.Result, answer.Stdout)
 	return Recording{Output: out, Calls: calls}, fault
-}
-
-// errRunsc is asking for what can't be recorded.
-var errRunsc = errors.New("runsc's sandboxes make no system calls that could be recorded")
-
-// trace makes the container, attaches the tracer, starts it and waits for its
-// end.
-func (e engine) trace(ctx context.Context, tracer string, g group, dir, name string) ([]string, process.Exit, error) {
-	if e.flavour == Runsc {
-		return nil, process.Exit{}, errRunsc
-	}
-	if exit, err := e.drive(ctx, g, createArgs(e.flavour, e.facts, dir, name), name); err != nil || exit.Status != 0 {
-		return nil, exit, err
-	}
-	pid, err := e.pid(ctx, name)
-	if err != nil {
-		return nil, process.Exit{}, err
-	}
-	file := filepath.Join(dir, "trace")
-	type ended struct {
-		exit process.Exit
-		err  error
-	}
-	done := make(chan ended, 1)
-	go func() {
-		exit, err := process.Run(ctx, process.Spec{
-			Path: tracer, Argv: []string{tracer, "-f", "-qq", "-s", "64", "-o", file, "-p", strconv.Itoa(pid)}, Reaper: e.reaper,
-		})
-		done <- ended{exit, err}
-	}()
-	if err := awaitTracer(ctx, pid); err != nil {
-		return nil, process.Exit{}, err
-	}
-	if exit, err := e.call(ctx, startArgs(name)...); err != nil || exit.Status != 0 {
-		return nil, exit, err
-	}
-	tracing := <-done
-	if tracing.err != nil || ctx.Err() != nil {
-		return nil, process.Exit{Status: -1, Stderr: tracing.exit.Stderr}, tracing.err
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, process.Exit{}, err
-	}
-	defer f.Close()
-	calls, err := record.Calls(f, AgentPath)
-	return calls, process.Exit{}, err
-}
-
-// pid is the container's first process.
-func (p program) pid(ctx context.Context, name string) (int, error) {
-	exit, err := p.call(ctx, stateArgs(name)...)
-	if err != nil {
-		return 0, err
-	}
-	var state struct {
-		Pid int `json:"pid"`
-	}
-	if err := json.Unmarshal([]byte(exit.Stdout), &state); err != nil || state.Pid < 2 {
-		return 0, fmt.Errorf("%s state says %.128q", p.path, exit.Stdout)
-	}
-	return state.Pid, nil
-}
-
-// awaitTracer waits until every thread of the process is traced.
-func awaitTracer(ctx context.Context, pid int) error {
-	ctx, cancel := context.WithTimeout(ctx, short)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !traced(pid) {
-		select {
-		case <-ctx.Done():
-			return errors.New("strace did not attach to the container; is ptrace allowed?")
-		case <-tick.C:
-		}
-	}
-	return nil
-}
-
-func traced(pid int) bool {
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
-	if err != nil || len(tasks) == 0 {
-		return false
-	}
-	for _, task := range tasks {
-		b, err := os.ReadFile(task)
-		if err != nil || strings.Contains(string(b), "\nTracerPid:\t0\n") {
-			return false
-		}
-	}
-	return true
 }

@@ -6,6 +6,7 @@ package record
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -41,12 +42,12 @@ var call = regexp.MustCompile(`^\d+\s+([a-z][a-z0-9_]*)\(`)
 func Calls(trace io.Reader, program string) ([]string, error) {
 	names := make(map[string]bool)
 	started := false
-	lines := bufio.NewReaderSize(trace, 64<<10)
+	lines := bufio.NewReaderSize(trace, lineCap)
 	for {
-		line, err := lines.ReadString('\n')
-		if m := call.FindStringSubmatch(line); m != nil {
-			started = started || m[1] == "execve" && strings.Contains(line, `execve("`+program+`"`)
-			name, err := named(m[1])
+		line, err := readLine(lines)
+		if m := call.FindSubmatch(line); m != nil {
+			started = started || string(m[1]) == "execve" && bytes.Contains(line, []byte(`execve("`+program+`"`))
+			name, err := named(string(m[1]))
 			switch {
 			case started && err != nil:
 				return nil, err
@@ -65,6 +66,23 @@ func Calls(trace io.Reader, program string) ([]string, error) {
 		return nil, fmt.Errorf("the trace has no execve of %s", program)
 	}
 	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// lineCap is how much of a line is looked at. What counts is its beginning; how
+// much of a call's arguments is behind that is the traced program's to say.
+const lineCap = 64 << 10
+
+// readLine is the beginning of the next line, all of which it reads.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	line, err := r.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, err
+	}
+	line = bytes.Clone(line)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		_, err = r.ReadSlice('\n')
+	}
+	return line, err
 }
 
 // newer are calls that an older strace knows by their number alone, which is

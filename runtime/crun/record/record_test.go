@@ -42,6 +42,14 @@ func TestATraceIsReadFromTheRoomsFirstInstructionOn(t *testing.T) {
 	}
 }
 
+func TestOfALongLineTheBeginningCounts(t *testing.T) {
+	long := `101 chdir("` + strings.Repeat("101 reboot(", lineCap/4) + "\n"
+	calls, err := Calls(strings.NewReader(trace+long+"101 sync() = 0\n"), agent)
+	if err != nil || !slices.Contains(calls, "chdir") || !slices.Contains(calls, "sync") || slices.Contains(calls, "reboot") {
+		t.Errorf("got %q, %v", calls, err)
+	}
+}
+
 func TestACallThatTheTracerKnowsByNumberAloneHasItsName(t *testing.T) {
 	calls, err := Calls(strings.NewReader(trace+"101 syscall_0x1c4(0x5, 0xc0, 0x1c0, 0x100, 0, 0) = 0\n"), agent)
 	if err != nil || !slices.Contains(calls, "fchmodat2") {
