@@ -130,7 +130,11 @@ func (d *Dir) make() error {
 		return err
 	}
 	d.made = true
-	var err error
+	// Here as below, whatever the umask says.
+	err := os.Chmod(d.path, 0o700)
+	if err != nil {
+		return err
+	}
 	if d.lock, err = lockDir(d.path); err != nil {
 		return err
 	}
@@ -138,6 +142,9 @@ func (d *Dir) make() error {
 		return err
 	}
 	if err := os.Mkdir(d.Work(), 0o700); err != nil {
+		return err
+	}
+	if err := os.Chmod(d.Work(), 0o700); err != nil {
 		return err
 	}
 	if s.config.Prepare != nil {
@@ -217,6 +224,9 @@ func (d *Dir) fill(ctx context.Context, document []byte) error {
 			if err := d.work.Mkdir("in", 0o700); err != nil {
 				return err
 			}
+			if err := d.work.Chmod("in", 0o700); err != nil {
+				return err
+			}
 			if err := d.own("in"); err != nil {
 				return err
 			}
@@ -268,9 +278,12 @@ func (d *Dir) create(root *os.Root, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c := d.store.config; root != d.work {
-		err = f.Chmod(0o444)
-	} else if c.UID != 0 {
+	mode := fs.FileMode(0o600)
+	if root != d.work {
+		mode = 0o444
+	}
+	err = f.Chmod(mode)
+	if c := d.store.config; err == nil && root == d.work && c.UID != 0 {
 		err = f.Chown(c.UID, c.GID)
 	}
 	if err != nil {

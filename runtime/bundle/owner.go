@@ -31,7 +31,11 @@ func writeOwner(dir string, r Request) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, ownerName), b, 0o600)
+	name := filepath.Join(dir, ownerName)
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		return err
+	}
+	return os.Chmod(name, 0o600)
 }
 
 // readOwner reads what writeOwner wrote, through dir. The directory may be
