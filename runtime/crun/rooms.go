@@ -43,8 +43,9 @@ func WritePin(ctx context.Context, dir string) (string, error) {
 }
 
 // checkTree sees that no run would refuse the room for who may change it, or for
-// an agent that can't be executed. What is above the directory of rooms is not
-// looked at: a room may be built elsewhere than where it is used.
+// an agent that it may not execute. What belongs into a room is package room's
+// to say. What is above the directory of rooms is not looked at: a room may be
+// built elsewhere than where it is used.
 func checkTree(ctx context.Context, dir string) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -55,8 +56,10 @@ func checkTree(ctx context.Context, dir string) error {
 		return err
 	}
 	defer root.Close()
-	if fault := checkAgent(root); fault != "" {
-		return errors.New(fault)
+	if agent, err := root.Lstat(strings.TrimPrefix(AgentPath, "/")); err == nil {
+		if fault := checkReach(root, agent); fault != "" {
+			return errors.New(fault)
+		}
 	}
 	s, err := surveyTree(ctx, root, DefaultUsernsBase)
 	if err == nil {
@@ -140,13 +143,11 @@ func (r *rooms) resolve(scanner, path string) (string, *sandbox.Error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", roomMissing(scanner, path, "", err)
 	case err != nil:
-		return "", roomMissing(scanner, path, "it is not safe from others", err)
+		return "", roomUnsafe(scanner, path, err)
 	}
 	return real, nil
 }
 
-// checkAgent sees that the agent can be executed by an id that owns nothing in
-// the room.
 func checkAgent(root *os.Root) string {
 	info, err := root.Lstat(strings.TrimPrefix(AgentPath, "/"))
 	switch {
@@ -154,7 +155,14 @@ func checkAgent(root *os.Root) string {
 		return "it has no agent at " + AgentPath
 	case !info.Mode().IsRegular():
 		return "its " + AgentPath + " is not a regular file"
-	case info.Mode()&0o001 == 0:
+	}
+	return checkReach(root, info)
+}
+
+// checkReach sees that the agent can be executed by an id that owns nothing in
+// the room.
+func checkReach(root *os.Root, agent fs.FileInfo) string {
+	if agent.Mode()&0o001 == 0 {
 		return "its " + AgentPath + " is not executable for everybody (chmod a+rx)"
 	}
 	for dir := path.Dir(AgentPath); ; dir = path.Dir(dir) {
@@ -200,7 +208,7 @@ func (r *rooms) verify(ctx context.Context, root *os.Root, scanner, path string,
 		return looking(ctx, scanner, path, err)
 	}
 	if s.fault != nil {
-		return roomMissing(scanner, path, "it is not safe to use", s.fault)
+		return roomUnsafe(scanner, path, s.fault)
 	}
 	now := verified{digest: pin, state: s.state}
 	r.mu.Lock()
@@ -254,6 +262,14 @@ func roomMissing(scanner, path, detail string, err error) *sandbox.Error {
 		Detail: fmt.Sprintf("the room %s of scanner %q can't be used: %s", path, scanner, detail), Err: err,
 		Hint: "build it with sandboxctl tree, and pin its digest",
 	}
+}
+
+// roomUnsafe is the refusal of a room that may be another than it is by now, or
+// that would let in what is not of it.
+func roomUnsafe(scanner, path string, err error) *sandbox.Error {
+	e := roomMissing(scanner, path, "it is not safe to use", err)
+	e.Hint = "put that right, and pin the room again after a look at what is in it"
+	return e
 }
 
 func refusedConfig(detail string, err error) *sandbox.Error {

@@ -137,17 +137,17 @@ func TestARoomThatCantBeUsedIsRefusedWithItsPath(t *testing.T) {
 		says   string
 		pinned bool // tree --pin takes it: it has looked for these itself
 	}{
-		"no agent": {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, AgentPath)) }, "no agent", false},
+		"no agent": {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, AgentPath)) }, "no agent", true},
 		"an agent that is a directory": {func(t *testing.T, dir string) {
 			remove(t, filepath.Join(dir, AgentPath))
 			put(t, filepath.Join(dir, AgentPath, "x"), "")
-		}, "not a regular file", false},
+		}, "not a regular file", true},
 		"an agent that is a link": {func(t *testing.T, dir string) {
 			remove(t, filepath.Join(dir, AgentPath))
 			if err := os.Symlink("/usr/bin/tool", filepath.Join(dir, AgentPath)); err != nil {
 				t.Fatal(err)
 			}
-		}, "not a regular file", false},
+		}, "not a regular file", true},
 		"an agent that can't be executed": {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, AgentPath), 0o644) }, "not executable", false},
 		"no /proc":                        {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "proc")) }, "/proc", true},
 		"no /dev":                         {func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "dev")) }, "/dev", true},
