@@ -84,10 +84,26 @@ func TestAProfileOfOtherBytesThanThePinnedOnesIsRefused(t *testing.T) {
 }
 
 func TestAProfileThatAllowsWhatNobodyMayIsRefused(t *testing.T) {
-	for _, name := range append([]string{"clone3", "clone"}, Never...) {
+	for _, name := range append([]string{"clone3", "clone", "io_uring_setup", "io_uring_enter", "io_uring_register"}, Never...) {
 		b, pin := encoded(t, own(func(p *specs.LinuxSeccomp) { p.Syscalls[0].Names = []string{"read", name} }))
 		if _, err := Own(b, pin, "amd64", after); !errors.Is(err, ErrOwn) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestTheProfileOfAllScannersAllowsNoRing(t *testing.T) {
+	for _, arch := range []string{"amd64", "arm64"} {
+		p, err := Profile(arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range p.Syscalls {
+			for _, name := range rule.Names {
+				if rule.Action == specs.ActAllow && strings.HasPrefix(name, ring) {
+					t.Errorf("%s: it allows %s", arch, name)
+				}
+			}
 		}
 	}
 }
