@@ -219,6 +219,10 @@ type session struct {
 	worker   *identity.Worker
 	// left says that a run may have left something behind.
 	left bool
+	// swept says that the sweep at the start ended well.
+	swept bool
+	// stopped is closed when the command is told to stop.
+	stopped <-chan struct{}
 }
 
 // openFor makes the configured runtime for the named scanners, or for all that
@@ -235,7 +239,9 @@ func (a *app) openFor(ctx context.Context, names []string) (*session, error) {
 // in, and removes what others have left.
 func (a *app) openWith(ctx context.Context, c *config.Config, definitions []scanner.Definition) (*session, error) {
 	a.busy.Add(1)
-	s := &session{config: c, canary: canary.Listen(), app: a, scanners: slices.Clone(definitions), worker: a.identify(c)}
+	s := &session{
+		config: c, canary: canary.Listen(), app: a, scanners: slices.Clone(definitions), worker: a.identify(c), stopped: ctx.Done(),
+	}
 	bundles, _ := c.BundleBackend()
 	image := a.getenv(build.ImageVariable)
 	var err error

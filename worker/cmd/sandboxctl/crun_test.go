@@ -208,3 +208,35 @@ func TestWhatCrunCantDoIsSaidBeforeAnythingIsStarted(t *testing.T) {
 		}
 	}
 }
+
+// The file of a worker's id goes with the worker wherever nothing is left, and
+// so after runs without an answer too.
+func TestAWorkersFileGoesAfterARunWithoutAnAnswer(t *testing.T) {
+	d := directly(t, "runc")
+	tmp := runDir(t)
+	mistyped := put(t, "mistyped.toml", fmt.Appendf(nil,
+		"[worker.sandbox]\nruntime = \"crun\"\n[worker.sandbox.crun]\nprogram = %q\nrooms = %q\nstate_dir = %q\n[scanners.tool]\ncommand = \"tool\"\nfindings = \"lines\"\n",
+		d.program, d.rooms, filepath.Join(d.state, "no", "such", "state")))
+	for name, c := range map[string]struct {
+		args   []string
+		status int
+		said   string
+	}{
+		"out of time":              {[]string{"run", "--config", d.config, "--room", "tool", "--timeout", "1s", "--address-space-mb", "-1", "--", "tool", "deaf", "1h"}, ExitRunTimeout, "run timeout"},
+		"no room":                  {[]string{"run", "--config", d.config, "--room", "other", "--", "tool", "echo", "x"}, ExitRunFailed, "probe failed"},
+		"a failed probe":           {[]string{"probe", "--config", d.config, "--scanner", "gitleaks"}, ExitFailed, "probe failed"},
+		"a mistyped state_dir":     {[]string{"probe", "--config", mistyped, "--scanner", "tool"}, ExitFailed, "state directory"},
+		"a scan without an answer": {[]string{"scan", "--config", mistyped, put(t, "a.tgz", tgz(t, entry{"package/a.txt", "x\n"}))}, ExitFailed, "state directory"},
+	} {
+		r := sandboxctl(t, []string{"TMPDIR=" + tmp}, c.args...)
+		if r.status != c.status || !strings.Contains(r.stderr, c.said) {
+			t.Errorf("%s: status %d, want %d and %q in\n%s", name, r.status, c.status, c.said, r.stderr)
+		}
+		if ids := workerIDs(t, tmp); len(ids) > 0 {
+			t.Errorf("%s: %q stay", name, ids)
+		}
+		if left := d.left(t); left != "" {
+			t.Errorf("%s: left behind: %s", name, left)
+		}
+	}
+}

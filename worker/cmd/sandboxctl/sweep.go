@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/worker/build"
@@ -51,6 +52,7 @@ func (s *session) sweep(ctx context.Context) {
 		}
 		return err
 	})
+	s.swept = err == nil
 	if err != nil && ctx.Err() == nil && sandbox.CodeOf(err) != sandbox.CodeNoEngine {
 		s.app.say("sandboxctl: warning: sweeping: %s", s.explain(err))
 	}
@@ -72,16 +74,49 @@ func (s *session) explain(err error) error {
 }
 
 // end ends the runtime, which waits for what it still cleans up, after a command
-// that ended with err. A run without an answer may be one that could not be
-// removed, and so is the next start's to sweep.
+// that ended with err. The id of a worker that may have left something is the
+// next start's to sweep.
 func (s *session) end(err error) error {
 	defer s.app.busy.Add(-1)
+	left := s.left || unanswered(err) && !s.nothingLeft()
 	closing := s.Close()
 	s.canary.Close()
-	status, answered := errors.AsType[quiet](err)
-	s.worker.Close(s.left || closing != nil || err != nil && !answered || status == ExitFailed)
+	s.worker.Close(left || closing != nil)
 	if closing != nil {
 		closing = fmt.Errorf("closing the runtime: %w", closing)
 	}
 	return errors.Join(s.explain(err), closing)
+}
+
+// unanswered says whether a command ended without the answer of a run, which may
+// then be one that could not be removed.
+func unanswered(err error) bool {
+	status, answered := errors.AsType[quiet](err)
+	return err != nil && !answered || status == ExitFailed
+}
+
+// lastSweep bounds the sweep at the end, for which somebody waits.
+const lastSweep = 10 * time.Second
+
+// nothingLeft sweeps what this worker itself has left. Most runs without an answer
+// leave nothing, such as one that ran out of time, and a sweep that ends well
+// shows it. Who was told to stop does not wait for that, nor does anybody where
+// already the first sweep came to nothing.
+func (s *session) nothingLeft() bool {
+	select {
+	case <-s.stopped:
+		return false
+	default:
+	}
+	after := s.config.Worker.Sandbox.OrphanAfter()
+	if after == 0 {
+		return true
+	}
+	if !s.swept {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastSweep)
+	defer cancel()
+	_, err := s.Sweep(ctx, sandbox.SweepPolicy{Worker: s.worker.ID(), OlderThan: after})
+	return err == nil
 }
