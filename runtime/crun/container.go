@@ -86,6 +86,9 @@ type Facts struct {
 	// V1 says that the limits are set through cgroup v1, Swap that swap can
 	// be limited.
 	V1, Swap bool
+	// OpenFiles is how many open files a sandbox can have at most; 0 means as
+	// many as it is to have.
+	OpenFiles uint64
 }
 
 // mount is one of the two things that are mounted for a run: a bind of the

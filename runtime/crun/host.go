@@ -58,6 +58,10 @@ func (h host) facts() (Facts, *sandbox.Error) {
 		return Facts{}, noEngine("this kernel has System V IPC and no ipc namespace (CONFIG_IPC_NS): sandboxes would share it", nil,
 			"use a kernel with ipc namespaces")
 	}
+	var fault *sandbox.Error
+	if f.OpenFiles, fault = h.openFiles(); fault != nil {
+		return Facts{}, fault
+	}
 	return f, nil
 }
 

@@ -94,9 +94,16 @@ func (c Container) process() *specs.Process {
 		Env:             []string{"HOME=" + workDir, "PATH=" + pathEnv},
 		Cwd:             workDir,
 		Capabilities:    &specs.LinuxCapabilities{},
-		Rlimits:         []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: openFiles, Soft: openFiles}},
+		Rlimits:         []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: c.openFiles(), Soft: c.openFiles()}},
 		NoNewPrivileges: true,
 	}
+}
+
+func (c Container) openFiles() uint64 {
+	if c.Host.OpenFiles > 0 {
+		return min(openFiles, c.Host.OpenFiles)
+	}
+	return openFiles
 }
 
 // namespaces are all new ones: an entry with a path would join somebody's.

@@ -50,7 +50,7 @@ func (h Host) openFiles() Check {
 	}
 	if limit < openFilesInside {
 		return Check{
-			Name: name, Outcome: Caution, Detail: fmt.Sprintf("the hard limit is %d and a sandbox has %d, which the program then has to be allowed to raise (CAP_SYS_RESOURCE)", limit, openFilesInside),
+			Name: name, Outcome: Caution, Detail: fmt.Sprintf("the hard limit is %d and a sandbox has %d; where the worker may not raise it (CAP_SYS_RESOURCE) a sandbox has no more either", limit, openFilesInside),
 			Fixes: []string{fmt.Sprintf("raise it for the worker (ulimit -Hn %d, LimitNOFILE= in its unit)", openFilesInside)},
 		}
 	}
