@@ -1,6 +1,7 @@
 package crun
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -112,7 +113,7 @@ func TestNothingIsMadeForAProgramThatDoesNotWork(t *testing.T) {
 	if _, fault := r.ready(t.Context(), "scanner", true); fault == nil || !strings.Contains(fault.Error(), "exited 3") {
 		t.Errorf("got %v", fault)
 	}
-	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the state directory: %v", err)
 	}
 }

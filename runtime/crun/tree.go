@@ -143,9 +143,9 @@ func surveyTree(ctx context.Context, root *os.Root, base uint32) (survey, error)
 		fmt.Fprintf(sum, "%q %o %q %d %d %d %d %d %d %d\n", e.name, e.stat.Mode, e.target, e.stat.Dev, e.stat.Ino,
 			e.stat.Uid, e.stat.Gid, e.stat.Size, e.stat.Mtim.Nano(), e.stat.Ctim.Nano())
 		if e.name == "." {
-			device = uint64(e.stat.Dev)
+			device = e.stat.Dev
 		}
-		if s.fault == nil && uint64(e.stat.Dev) != device {
+		if s.fault == nil && e.stat.Dev != device {
 			s.fault = mountedIn(filepath.Join(root.Name(), e.name))
 		}
 		if s.fault == nil {
