@@ -19,12 +19,7 @@ const fewestFiles = 64
 // is to have, and 0 elsewhere: only a privileged process may raise a hard limit,
 // and a lower one is no weaker wall. Too few for any are a refusal.
 func (h host) openFiles() (uint64, *sandbox.Error) {
-	status, err := h.status()
-	if err != nil {
-		return 0, nil
-	}
-	effective, err := strconv.ParseUint(status["CapEff"], 16, 64)
-	if err != nil || effective&(1<<unix.CAP_SYS_RESOURCE) != 0 {
+	if h.mayRaise() {
 		return 0, nil
 	}
 	hard, known := h.hardLimit("Max open files")
@@ -35,6 +30,16 @@ func (h host) openFiles() (uint64, *sandbox.Error) {
 		return 0, refusedLimit(fmt.Sprintf("the worker's hard limit of open files is %d, and a sandbox can't be made with fewer than %d", hard, fewestFiles))
 	}
 	return hard, nil
+}
+
+// mayRaise says whether this process may raise hard limits, or does not show it.
+func (h host) mayRaise() bool {
+	status, err := h.status()
+	if err != nil {
+		return true
+	}
+	effective, err := strconv.ParseUint(status["CapEff"], 16, 64)
+	return err != nil || effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 }
 
 func refusedLimit(detail string) *sandbox.Error {
