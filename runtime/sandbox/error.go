@@ -109,7 +109,7 @@ func (e *Error) Error() string {
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %s", oneLine(e.Err.Error()))
 	}
-	if line := telling(e.Stderr); line != "" {
+	if line := e.Said(); line != "" {
 		fmt.Fprintf(&b, ": %q", line)
 	}
 	if e.Hint != "" {
@@ -139,16 +139,16 @@ func CodeOf(err error) Code {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// telling is the line of an output that says what went wrong: the last, or the
-// first of a Go program's crash, behind which its stacks come. Of stacks alone,
-// whose beginning was cut off, none is.
-func telling(s string) string {
-	for line := range strings.Lines(s) {
+// Said is the line of Stderr that says what went wrong: the last, or the first of
+// a Go program's crash, behind which its stacks come. Of stacks alone, whose
+// beginning was cut off, none is.
+func (e *Error) Said() string {
+	for line := range strings.Lines(e.Stderr) {
 		if strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "panic: ") {
 			return oneLine(line)
 		}
 	}
-	s = strings.TrimSpace(s)
+	s := strings.TrimSpace(e.Stderr)
 	last := s[strings.LastIndexByte(s, '\n')+1:]
 	if frame.MatchString(last) {
 		return ""

@@ -55,7 +55,7 @@ func neverStarted(report *sandbox.ProbeReport, fault *sandbox.Error, hints Hints
 	if detail == "" {
 		detail = string(fault.Kind)
 	}
-	if line := lastLine(fault.Stderr); line != "" {
+	if line := fault.Said(); line != "" {
 		detail += fmt.Sprintf(": %q", line)
 	}
 	report.Verdicts = []wire.Verdict{{ID: wire.AssertResult, Outcome: wire.Fail, Detail: detail}}
@@ -137,10 +137,4 @@ func WallHeld(result *wire.Result, limit int64) {
 			result.Probe.Verdicts[i] = v
 		}
 	}
-}
-
-// lastLine is the last line of what an engine printed, on one line.
-func lastLine(s string) string {
-	s = strings.TrimSpace(s)
-	return strings.Join(strings.Fields(s[strings.LastIndexByte(s, '\n')+1:]), " ")
 }
