@@ -131,6 +131,22 @@ func TestAnEnginesFailuresAreUnderstood(t *testing.T) {
 	}
 }
 
+// Docker's containers share one uid, whose processes are not bounded.
+func TestAScannerOverAnEngineLeavesTheAgentItsThreads(t *testing.T) {
+	const script = `for a; do case "$a" in *:/bundle*) grep -o "\"processes\":[0-9]*" "${a%%:*}/manifest.json" >&2 ;; esac; done; exit 1`
+	for engine, want := range map[string]string{Podman: "\"processes\":224", Docker: "\"processes\":0"} {
+		if engine == Docker && !root() {
+			continue // its mount transport is refused then
+		}
+		spec := stubSpec()
+		spec.Limits.Processes = 256
+		_, err := stubbed(t, engine, script).Run(t.Context(), spec)
+		if e, is := errors.AsType[*sandbox.Error](err); !is || strings.TrimSpace(e.Stderr) != want {
+			t.Errorf("%s: got %+v, want %s", engine, e, want)
+		}
+	}
+}
+
 func TestAnEngineThatHangsIsAStartTimeoutWithItsWords(t *testing.T) {
 	r := stubbed(t, Podman, "echo waiting >&2; sleep 600")
 	spec := stubSpec()
