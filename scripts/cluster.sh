@@ -32,10 +32,11 @@ why() {
   echo "cluster: not run: $1" >&2
 }
 
-# ours: is the process of the pid file the node that was started here?
+# ours: is the process of the pid file a node? It is one for all checkouts of
+# this user's, and may have been started from another.
 ours() {
   pid=$(cat "$run/pid" 2>/dev/null) || return 1
-  [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "unshare.*$here/node.sh"
+  [ -r "/proc/$pid/cmdline" ] && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "unshare.*heavy/cluster/node.sh"
 }
 
 # missing: the programs of the distribution's that the node lacks.
