@@ -19,6 +19,19 @@ func (r *Runtime) nameOf(f Flavour, dir string) (string, bool) {
 	return name, ok
 }
 
+// namesOf are the names that the container of a run directory can have: this
+// runtime's, and that of one which had more room for it.
+func (r *Runtime) namesOf(f Flavour, dir string) []string {
+	name, ok := r.nameOf(f, dir)
+	if !ok {
+		return nil
+	}
+	if long, _ := nameOf(dir); long != name {
+		return []string{name, long}
+	}
+	return []string{name}
+}
+
 func nameOf(dir string) (string, bool) {
 	parts := strings.Split(filepath.Base(dir), "~")
 	if len(parts) != 6 {

@@ -3,6 +3,7 @@ package crun
 import (
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,13 @@ func TestANameIsShortWhereRunscsSocketNeedsIt(t *testing.T) {
 		}
 		if name, ok := r.nameOf(Runsc, dir); !ok || name != want || len(r.socketOf(name)) > maxSocketPath {
 			t.Errorf("got %q, want %q", name, want)
+		}
+		ended := []string{want, long}
+		if !short {
+			ended = ended[:1]
+		}
+		if names := r.namesOf(Runsc, dir); !slices.Equal(names, ended) {
+			t.Errorf("it is ended as %q, want %q", names, ended)
 		}
 	}
 }

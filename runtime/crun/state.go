@@ -114,7 +114,7 @@ const nullNetNS = "null-netns"
 func (r *Runtime) release(f Flavour, dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if name, ok := r.nameOf(f, dir); ok {
+	for _, name := range r.namesOf(f, dir) {
 		if err := r.end(ctx, f, name, r.cgroupParentOf(dir, name)); err != nil {
 			return err
 		}
