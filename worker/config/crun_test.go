@@ -26,6 +26,8 @@ var crunRefusals = []refusal{
 	{"ids of accounts", "[worker.sandbox.crun]\nuserns_base = 65535", `:2: userns_base is 65535: the ids from there on are those of this host's own accounts, want 65536 to 4294901759`},
 	{"ids below all", "[worker.sandbox.crun]\nuserns_base = -1", `:2: userns_base is -1: the ids from there on are those of this host's own accounts, want 65536 to 4294901759`},
 	{"ids past the last", "[worker.sandbox.crun]\nuserns_base = 4294901760", `:2: userns_base is 4294901760: the 65536 ids from there on pass the last id there is, want 65536 to 4294901759`},
+	{"a program of the working directory's", "[worker.sandbox.crun]\nprogram = \"./runc\"", `:2: worker.sandbox.crun.program = "./runc" is relative, and would be another place wherever the worker is started; write the path from the root`},
+	{"rooms from nowhere", "[worker.sandbox.crun]\nrooms = \"../rooms\"", `:2: worker.sandbox.crun.rooms = "../rooms" is relative, and would be another place wherever the worker is started; write the path from the root`},
 	{"no program", "[worker.sandbox.crun]\nprogram = \"\"", `:2: worker.sandbox.crun.program is empty; leave the key out for the default`},
 	{"no rooms", "[worker.sandbox.crun]\nrooms = \"\"", `:2: worker.sandbox.crun.rooms is empty; leave the key out for the default`},
 	{"a state directory of the working directory", "[worker.sandbox.crun]\nstate_dir = \"state\"", `:2: state_dir "state" is no clean absolute path; name a directory of the worker's own, such as "/var/lib/batlehub-sandbox/crun"`},

@@ -65,6 +65,9 @@ func (d *document) decode() (*Config, error) {
 	if err := d.decodeCrun(&c.Worker.Sandbox.Crun); err != nil {
 		return nil, err
 	}
+	if err := d.checkPlaces(); err != nil {
+		return nil, err
+	}
 	if err := d.validateSandbox(c); err != nil {
 		return nil, err
 	}

@@ -114,10 +114,15 @@ func (d *document) validateBackend(b Backend) error {
 		return d.refuse(at("type"), "type %.32q of backend '%s' is not known; one of %s", b.Type, b.Name, strings.Join(Backends, ", "))
 	case b.Type == "filesystem" && b.Path == "":
 		return d.refuse(at("type"), "backend '%s' has no path; set [storage.backends.%s] path to its directory", b.Name, b.Name)
+	case b.Type == "filesystem":
+		return d.checkPlace(at("path"), b.Path)
 	case b.Type != "s3":
 		return nil
 	case b.Bucket == "":
 		return d.refuse(at("type"), "backend '%s' has no bucket; set [storage.backends.%s] bucket", b.Name, b.Name)
+	}
+	if err := d.checkPlace(at("ca_file"), b.CAFile); err != nil {
+		return err
 	}
 	if fault := endpointFault(b.Endpoint); fault != "" {
 		return d.refuse(at("endpoint"), "the endpoint of backend '%s' %s; want http://HOST[:PORT] or https://HOST[:PORT]", b.Name, fault)
