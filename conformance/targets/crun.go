@@ -219,11 +219,12 @@ func (b *crunBase) worker(s conformance.Setup) workerConfig {
 
 // gvisorLacks is what a sandbox of runsc does not hold, and why.
 var gvisorLacks = map[string]string{
-	"C35": "gVisor answers EINVAL to every personality but the plain one, which costs no scanner anything but the value itself",
-	"W36": "gVisor's /proc shows the descriptors of a process to its own uid although it is not dumpable, and it has no Landlock to close it",
-	"W53": "gVisor has no Landlock that would close the result's place, a small file system of this run's own, to the scanner",
-	"W55": "no mount of runsc's has nodev: its devices are of its own kernel, and none of the host's can be reached by a node",
-	"W56": "gVisor shows /dev/fuse and /dev/net/tun of its own kernel, for which the scanner lacks the capability and which are nothing of the host's",
-	"W67": "gVisor lets everybody set the priorities and out-of-memory scores of its own kernel, of which the host's scheduler sees nothing",
-	"W39": "gVisor lets a SIGKILL from inside end pid 1, and has no Landlock scope for signals: the run is without an answer then, and never with a false one",
+	"C35":  "gVisor answers EINVAL to every personality but the plain one, which costs no scanner anything but the value itself",
+	"W36":  "gVisor's /proc shows the descriptors of a process to its own uid although it is not dumpable, and it has no Landlock to close it",
+	"W53":  "gVisor has no Landlock that would close the result's place, a small file system of this run's own, to the scanner",
+	"W111": "gVisor has no Landlock that would close bundle and result to the scanner, and both are this run's own",
+	"W55":  "no mount of runsc's has nodev: its devices are of its own kernel, and none of the host's can be reached by a node",
+	"W56":  "gVisor shows /dev/fuse and /dev/net/tun of its own kernel, for which the scanner lacks the capability and which are nothing of the host's",
+	"W67":  "gVisor lets everybody set the priorities and out-of-memory scores of its own kernel, of which the host's scheduler sees nothing",
+	"W39":  "gVisor lets a SIGKILL from inside end pid 1, and has no Landlock scope for signals: the run is without an answer then, and never with a false one",
 }

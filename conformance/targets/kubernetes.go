@@ -140,6 +140,7 @@ func (b *kubernetesBase) target(broken podBreakage) *conformance.Target {
 func gvisorPodsLack() map[string]string {
 	lacks := maps.Clone(gvisorLacks)
 	delete(lacks, "W53")
+	delete(lacks, "W111")
 	delete(lacks, "W55")
 	return lacks
 }
