@@ -48,6 +48,7 @@ func killSeen(work string) bool {
 	if err != nil {
 		return false
 	}
+	here, _ := os.Readlink("/proc/self/ns/mnt")
 	found := false
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(filepath.Base(entry))
@@ -55,7 +56,7 @@ func killSeen(work string) bool {
 			continue
 		}
 		line := block(pid, "cmdline")
-		if isBwrap(line, work) || isUnwalled(pid, work) || isInside(pid, work) {
+		if isBwrap(line, work) || isUnwalled(pid, work) || isInside(pid, here, work) {
 			found = killOne(pid, line) || found
 		}
 	}
@@ -76,8 +77,12 @@ func isUnwalled(pid int, work string) bool {
 
 // isInside reports whether the work directory is what pid sees at /work: pid is
 // then inside the run's sandbox. Mounts are told relative to the root of their
-// file system, so the ends of the paths are compared.
-func isInside(pid int, work string) bool {
+// file system, so the ends of the paths are compared. Whoever has this process's
+// own mounts, here, is in no sandbox, and there may be thousands.
+func isInside(pid int, here, work string) bool {
+	if ns, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); err == nil && ns == here {
+		return false
+	}
 	f, err := os.Open(fmt.Sprintf("/proc/%d/mountinfo", pid))
 	if err != nil {
 		return false
