@@ -15,15 +15,18 @@ import (
 // killed worker leaves.
 const janitor = "batlehub-sandbox-janitor"
 
-// killJanitor waits for this process's janitor to start, and kills it: what a
-// mutant takes from a sandbox's death it would make good.
-func killJanitor(ctx context.Context) {
+// killJanitor kills this process's janitor once there is a run directory below
+// runs, which it has been told of by then: what a mutant takes from a sandbox's
+// death it would make good.
+func killJanitor(ctx context.Context, runs string) {
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for ctx.Err() == nil {
-		if pid, ok := childNamed(janitor); ok {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			return
+		if entries, err := os.ReadDir(runs); err == nil && len(entries) > 0 {
+			if pid, ok := childNamed(janitor); ok {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+				return
+			}
 		}
 		<-look.C
 	}

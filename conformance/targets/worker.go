@@ -31,7 +31,8 @@ type workerConfig struct {
 
 	Kubernetes *kubernetesWorker
 
-	// Unwatched kills the janitor, which would end what the worker leaves.
+	// Unwatched kills the janitor of a bwrap's worker, which would end what that
+	// leaves.
 	Unwatched bool
 }
 
@@ -90,7 +91,7 @@ func RunAsWorker(ctx context.Context, file string) error {
 	}
 	defer func() { _ = r.Close() }()
 	if c.Unwatched {
-		go killJanitor(ctx)
+		go killJanitor(ctx, c.Bwrap.RunDir)
 	}
 	out, err := r.Run(ctx, c.spec())
 	if closer, ok := r.(sandbox.JobCloser); ok {
