@@ -178,6 +178,81 @@ func TestARoomOnAMountOfItsOwnIsTakenUnlessItIsNoexec(t *testing.T) {
 	}
 }
 
+// onOverlay lays an overlay of two file systems over dir: what dir holds is on
+// the lower one.
+func onOverlay(t *testing.T, dir string) {
+	t.Helper()
+	layers := testkit.Dir(t)
+	lower, upper := filepath.Join(layers, "lower"), filepath.Join(layers, "upper")
+	for _, at := range []string{lower, upper} {
+		if err := os.Mkdir(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		mountFor(t, "tmpfs", at, "tmpfs", "size=1m,mode=755")
+	}
+	if err := os.CopyFS(lower, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	chmod(t, filepath.Join(lower, "scanner/work"), 0o777|fs.ModeSticky)
+	for _, name := range []string{"diff", "work"} {
+		if err := os.Mkdir(filepath.Join(upper, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mountFor(t, "overlay", dir, "overlay", "lowerdir="+lower+",upperdir="+upper+"/diff,workdir="+upper+"/work,xino=off")
+}
+
+// mountFor mounts for the time of a test.
+func mountFor(t *testing.T, source, at, kind, options string) {
+	t.Helper()
+	if err := unix.Mount(source, at, kind, 0, options); err != nil {
+		t.Skipf("not run: no %s can be mounted here: %v", kind, err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func deviceOf(t *testing.T, path string) uint64 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Dev
+}
+
+// Its directories and its files are of different devices, and nothing is mounted
+// in it.
+func TestARoomOnAnOverlayIsOfOnePiece(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not run: it takes root to mount")
+	}
+	r, dir := pinnedRoom(t)
+	onOverlay(t, dir)
+	room := filepath.Join(dir, "scanner")
+	if deviceOf(t, room) == deviceOf(t, filepath.Join(room, AgentPath)) {
+		t.Skip("not run: this kernel gives all of an overlay one device")
+	}
+	for _, thorough := range []bool{false, true} {
+		if _, fault := r.find(t.Context(), "scanner", thorough); fault != nil {
+			t.Error(fault)
+		}
+	}
+	if _, err := WritePin(t.Context(), room); err != nil {
+		t.Error(err)
+	}
+	at := filepath.Join(room, "usr/bin")
+	mountFor(t, "tmpfs", at, "tmpfs", "size=1m,mode=755")
+	for _, thorough := range []bool{false, true} {
+		if _, fault := r.find(t.Context(), "scanner", thorough); fault == nil || !strings.Contains(fault.Error(), at+" is a mount") {
+			t.Errorf("with a mount in it: %v", fault)
+		}
+	}
+}
+
 // It is seen again at each run, although the program is asked only once.
 func TestAProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 	for what, c := range map[string]struct {
