@@ -85,7 +85,7 @@ func (f *finder) find(ctx context.Context, name string) (program, *sandbox.Error
 	}
 	// Another may have been put there since it was asked.
 	if _, err := follow(path); err != nil {
-		return program{}, refusedConfig(fmt.Sprintf("the program %q, which this process runs, is not safe from others", name), err)
+		return program{}, unsafeProgram(name, err)
 	}
 	state := fmt.Sprint(path, info.ModTime().UnixNano(), info.Size())
 	f.mu.Lock()
@@ -135,6 +135,15 @@ func (f *finder) ask(ctx context.Context, path string) (program, *sandbox.Error)
 		}
 	}
 	return p, nil
+}
+
+// unsafeProgram is the refusal of a program that others may change, or put
+// another in the place of. Its directory may be a distribution's, which has
+// reasons of its own for that.
+func unsafeProgram(name string, err error) *sandbox.Error {
+	e := refusedConfig(fmt.Sprintf("the program %q, which this process runs, is not safe from others", name), err)
+	e.Hint = "put that right, or set [worker.sandbox.crun] program to a copy in a directory that only root may write; " + docs
+	return e
 }
 
 func missing(name string, err error) *sandbox.Error {

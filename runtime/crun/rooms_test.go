@@ -165,7 +165,7 @@ func TestARoomThatCantBeUsedIsRefusedWithItsPath(t *testing.T) {
 			}
 		}, "/usr belongs to gid 100000", false},
 		"a file that everybody may write":   {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, "usr/bin/tool"), 0o646) }, "/usr/bin/tool is writable for others", false},
-		"a directory of a group's":          {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, "usr"), 0o775) }, "/usr is writable for others", false},
+		"a directory of a group's":          {func(t *testing.T, dir string) { share(t, filepath.Join(dir, "usr"), 50, 0o775) }, "/usr is writable for others", false},
 		"a directory with the sticky bit":   {func(t *testing.T, dir string) { chmod(t, filepath.Join(dir, "usr"), 0o777|fs.ModeSticky) }, "/usr is writable for others", false},
 		"a directory of somebody else's":    {func(t *testing.T, dir string) { give(t, filepath.Join(dir, "usr"), 1234) }, "/usr belongs to uid 1234", false},
 		"a link of somebody else's":         {func(t *testing.T, dir string) { give(t, filepath.Join(dir, "tmp"), 1234) }, "/tmp belongs to uid 1234", false},
@@ -206,6 +206,18 @@ func give(t *testing.T, path string, uid int) {
 	if err := os.Lchown(path, uid, 0); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// share lets a group write.
+func share(t *testing.T, path string, gid int, mode fs.FileMode) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("not run: it takes root to give files away")
+	}
+	if err := os.Chown(path, -1, gid); err != nil {
+		t.Fatal(err)
+	}
+	chmod(t, path, mode)
 }
 
 func remove(t *testing.T, path string) {

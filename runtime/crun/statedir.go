@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 )
@@ -101,13 +100,16 @@ func checkOwn(path string) error {
 	if err != nil {
 		return err
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !info.IsDir():
+	if !info.IsDir() {
 		return fmt.Errorf("%s is not a directory", path)
-	case !ok || int(stat.Uid) != os.Geteuid():
+	}
+	o, err := ownerOf(path, info)
+	switch {
+	case err != nil:
+		return err
+	case int(o.uid) != os.Geteuid():
 		return fmt.Errorf("%s belongs to somebody else", path)
-	case info.Mode().Perm()&writableByOthers != 0:
+	case o.othersWrite():
 		return fmt.Errorf("%s is writable for others", path)
 	}
 	return nil

@@ -152,20 +152,29 @@ func surveyTree(ctx context.Context, root *os.Root, base uint32) (survey, error)
 
 // changeable says who else could change an entry, or nothing. The scratch
 // space's mount point is covered, and open for everybody as its mount is to be.
-func (e entry) changeable(dir string, base uint32) error {
-	const theirs = "%s belongs to %s %d, which is one of a sandbox's (chown root:root)"
-	path := filepath.Join(dir, e.name)
-	mode := fs.FileMode(e.mode()).Perm() | e.kind
+func (e entry) changeable(room string, base uint32) error {
+	const theirs = "%s belongs to %s %d, which is one of a sandbox's (%s)"
+	path, fix := filepath.Join(room, e.name), remedyOfRoom(room)
+	o := owned{uid: e.stat.Uid, gid: e.stat.Gid, mode: fs.FileMode(e.mode()).Perm() | e.kind}
 	if e.name == "work" {
-		mode &^= writableByOthers
+		o.mode &^= writableByOthers
 	}
 	switch {
-	case inRange(base, e.stat.Uid):
-		return fmt.Errorf(theirs, path, "uid", e.stat.Uid)
-	case inRange(base, e.stat.Gid):
-		return fmt.Errorf(theirs, path, "gid", e.stat.Gid)
+	case inRange(base, o.uid):
+		return fmt.Errorf(theirs, path, "uid", o.uid, fix.owner)
+	case inRange(base, o.gid):
+		return fmt.Errorf(theirs, path, "gid", o.gid, fix.owner)
 	}
-	return changedBy(path, e.stat.Uid, mode)
+	return changedBy(path, o, fix)
+}
+
+// remedyOfRoom is for all of a room: what came with one wrong entry came with
+// many.
+func remedyOfRoom(room string) remedy {
+	return remedy{
+		owner: "chown -hR root:root " + room,
+		mode:  fmt.Sprintf("chmod -R go-w %s && chmod 1777 %[1]s/work", room),
+	}
 }
 
 // checkOnePiece sees that nothing is mounted in the tree, be it of the tree's own

@@ -10,20 +10,44 @@ import (
 )
 
 // Who may change what is run, or the way to it, decides what is run. That is
-// to be root and this process's user, and nobody else: by its owner and by its
-// mode, as sshd and sudo look at their files.
+// to be root, its group and this process's user, and nobody else: by its owner
+// and by its mode, as sshd and sudo look at their files.
 
 // writableByOthers are the bits that let anybody but the owner write.
 const writableByOthers = 0o022
 
-// changedBy says who else may change what has that owner and mode, and what to
-// do about it, or nothing. A link's mode says nothing.
-func changedBy(path string, uid uint32, mode fs.FileMode) error {
+// owned is who may change something: by its owner, its group and its mode.
+type owned struct {
+	uid, gid uint32
+	mode     fs.FileMode
+}
+
+// othersWrite says whether the mode lets anybody write but the owner and root's
+// own group. A link's mode says nothing.
+func (o owned) othersWrite() bool {
+	others := o.mode.Perm() & writableByOthers
+	if o.gid == 0 {
+		others &^= 0o020
+	}
+	return o.mode&fs.ModeSymlink == 0 && others != 0
+}
+
+// remedy is what to do where others may change something.
+type remedy struct{ owner, mode string }
+
+// remedyOf is for one thing alone.
+func remedyOf(path string) remedy {
+	return remedy{owner: "chown root " + path, mode: "chmod go-w " + path}
+}
+
+// changedBy says who else may change what is at path, and what to do about it,
+// or nothing.
+func changedBy(path string, o owned, fix remedy) error {
 	switch {
-	case uid != 0 && int(uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to uid %d, which could change it (chown root %s)", path, uid, path)
-	case mode&fs.ModeSymlink == 0 && mode.Perm()&writableByOthers != 0:
-		return fmt.Errorf("%s is writable for others than its owner, mode %04o (chmod go-w %s)", path, mode.Perm(), path)
+	case o.uid != 0 && int(o.uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to uid %d, which could change it (%s)", path, o.uid, fix.owner)
+	case o.othersWrite():
+		return fmt.Errorf("%s is writable for others than its owner, mode %04o (%s)", path, o.mode.Perm(), fix.mode)
 	}
 	return nil
 }
@@ -32,23 +56,22 @@ func changedBy(path string, uid uint32, mode fs.FileMode) error {
 // the sticky bit, such as /tmp, others may make files and not take away those of
 // root.
 func onTheWay(path string, info fs.FileInfo) error {
-	uid, err := ownerOf(path, info)
+	o, err := ownerOf(path, info)
 	if err != nil {
 		return err
 	}
-	mode := info.Mode()
-	if mode.IsDir() && mode&fs.ModeSticky != 0 {
-		mode &^= writableByOthers
+	if o.mode.IsDir() && o.mode&fs.ModeSticky != 0 {
+		o.mode &^= writableByOthers
 	}
-	return changedBy(path, uid, mode)
+	return changedBy(path, o, remedyOf(path))
 }
 
-func ownerOf(path string, info fs.FileInfo) (uint32, error) {
+func ownerOf(path string, info fs.FileInfo) (owned, error) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return 0, fmt.Errorf("%s: the file system shows no owner", path)
+		return owned{}, fmt.Errorf("%s: the file system shows no owner", path)
 	}
-	return stat.Uid, nil
+	return owned{uid: stat.Uid, gid: stat.Gid, mode: info.Mode()}, nil
 }
 
 // onlyOurs sees that nobody else may change what is at path; a directory's
@@ -58,11 +81,11 @@ func onlyOurs(path string) error {
 	if err != nil {
 		return err
 	}
-	uid, err := ownerOf(path, info)
+	o, err := ownerOf(path, info)
 	if err != nil {
 		return err
 	}
-	return changedBy(path, uid, info.Mode())
+	return changedBy(path, o, remedyOf(path))
 }
 
 // maxLinks is how many links a path may lead through, as for the kernel.

@@ -3,6 +3,7 @@ package crun
 import (
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ func TestWhoCanChangeTheWayToARoomMayNotBeSomebodyElse(t *testing.T) {
 	}{
 		"a directory of rooms for everybody":     {func(t *testing.T, rooms string) { chmod(t, rooms, 0o777) }, "is writable for others"},
 		"one with the sticky bit":                {func(t *testing.T, rooms string) { chmod(t, rooms, 0o777|fs.ModeSticky) }, "is writable for others"},
-		"one of a group's":                       {func(t *testing.T, rooms string) { chmod(t, rooms, 0o775) }, "is writable for others"},
+		"one of a group's":                       {func(t *testing.T, rooms string) { share(t, rooms, 50, 0o775) }, "is writable for others"},
 		"one of somebody else's":                 {func(t *testing.T, rooms string) { give(t, rooms, 1234) }, "belongs to uid 1234"},
 		"what it is in, for everybody":           {func(t *testing.T, rooms string) { chmod(t, filepath.Dir(rooms), 0o777) }, "is writable for others"},
 		"what it is in, somebody else's":         {func(t *testing.T, rooms string) { give(t, filepath.Dir(rooms), 1234) }, "belongs to uid 1234"},
@@ -253,6 +254,76 @@ func TestARoomOnAnOverlayIsOfOnePiece(t *testing.T) {
 	}
 }
 
+// A umask of 002 makes such, and root's own group is not somebody else.
+func TestWhatRootsGroupMayWriteIsTaken(t *testing.T) {
+	_, dir := pinnedRoom(t)
+	room := filepath.Join(dir, "scanner")
+	program := filepath.Join(testkit.Dir(t), "runc")
+	put(t, program, "#!/bin/sh\necho runc version 1.1.5\n")
+	state := filepath.Join(testkit.Dir(t), "state")
+	if err := os.Mkdir(state, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, room, filepath.Join(room, "usr"), filepath.Join(room, AgentPath), program, filepath.Dir(program), state} {
+		share(t, path, 0, 0o775)
+	}
+	if _, err := WritePin(t.Context(), room); err != nil {
+		t.Fatal(err)
+	}
+	share(t, room+PinSuffix, 0, 0o664)
+	r, err := New(Config{Program: program, Rooms: dir, StateDir: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, fault := r.rooms.find(t.Context(), "scanner", true); fault != nil {
+		t.Error(fault)
+	}
+	if _, fault := r.finder.find(t.Context(), program); fault != nil {
+		t.Error(fault)
+	}
+	if fault := r.checkState(); fault != nil {
+		t.Error(fault)
+	}
+}
+
+// Nobody has to be told of one file after the other.
+func TestWhatToDoAboutARoomIsSaidOnceForAllOfIt(t *testing.T) {
+	for what, spoil := range map[string]func(t *testing.T, path string){
+		"somebody else's":   func(t *testing.T, path string) { give(t, path, 1234) },
+		"a sandbox's":       func(t *testing.T, path string) { give(t, path, DefaultUsernsBase) },
+		"a sandbox's group": func(t *testing.T, path string) { share(t, path, DefaultUsernsBase, 0o755) },
+		"for everybody":     func(t *testing.T, path string) { chmod(t, path, 0o777) },
+		"for a group":       func(t *testing.T, path string) { share(t, path, 50, 0o775) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			_, dir := bareRoom(t)
+			for _, name := range []string{"", "usr", "usr/bin", "usr/bin/tool", AgentPath, "proc"} {
+				spoil(t, filepath.Join(dir, name))
+			}
+			_, err := WritePin(t.Context(), dir)
+			if err == nil {
+				t.Fatal("it was pinned")
+			}
+			_, fix, _ := strings.Cut(err.Error(), "(")
+			fix = strings.TrimSuffix(fix, ")")
+			if out, err := exec.CommandContext(t.Context(), "sh", "-c", fix).CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v: %s", fix, err, out)
+			}
+			if _, err := WritePin(t.Context(), dir); err != nil {
+				t.Errorf("after %s: %v", fix, err)
+			}
+			root, err := os.OpenRoot(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer root.Close()
+			if fault := checkMountPoints(root); fault != "" {
+				t.Errorf("after %s: %s", fix, fault)
+			}
+		})
+	}
+}
+
 // It is seen again at each run, although the program is asked only once.
 func TestAProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -260,8 +331,9 @@ func TestAProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 		says   string
 	}{
 		"for everybody":                  {func(t *testing.T, program string) { chmod(t, program, 0o777) }, "is writable for others"},
-		"for its group":                  {func(t *testing.T, program string) { chmod(t, program, 0o775) }, "is writable for others"},
+		"for its group":                  {func(t *testing.T, program string) { share(t, program, 50, 0o775) }, "is writable for others"},
 		"somebody else's":                {func(t *testing.T, program string) { give(t, program, 1234) }, "belongs to uid 1234"},
+		"in a directory of a group's":    {func(t *testing.T, program string) { share(t, filepath.Dir(program), 50, 0o775|fs.ModeSetgid) }, "is writable for others"},
 		"in a directory for everybody":   {func(t *testing.T, program string) { chmod(t, filepath.Dir(program), 0o777) }, "is writable for others"},
 		"in a directory of another's":    {func(t *testing.T, program string) { give(t, filepath.Dir(program), 1234) }, "belongs to uid 1234"},
 		"a link to what others may make": {linkToOpen, "is writable for others"},
@@ -275,8 +347,12 @@ func TestAProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 				t.Fatal(fault)
 			}
 			c.change(t, program)
-			if _, fault := f.find(t.Context(), program); fault == nil || fault.Code != sandbox.CodeConfig || !strings.Contains(fault.Error(), c.says) {
-				t.Errorf("got %v, want a refusal about %q", fault, c.says)
+			_, fault := f.find(t.Context(), program)
+			if fault == nil || fault.Code != sandbox.CodeConfig || !strings.Contains(fault.Error(), c.says) {
+				t.Fatalf("got %v, want a refusal about %q", fault, c.says)
+			}
+			if !strings.Contains(fault.Hint, "program to a copy in a directory that only root may write") {
+				t.Errorf("the hint is %q", fault.Hint)
 			}
 		})
 	}
