@@ -23,8 +23,7 @@ func (r *Runtime) checkState() *sandbox.Error {
 	dir := r.config.StateDir
 	parent := filepath.Dir(dir)
 	err := checkOwn(dir)
-	missing := errors.Is(err, fs.ErrNotExist)
-	if missing {
+	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(parent); err != nil {
 			return r.stateRefused(err, "make what is above it: install -d -m 0755 "+parent+"; or "+setState)
 		}
@@ -39,9 +38,7 @@ func (r *Runtime) checkState() *sandbox.Error {
 	if err != nil {
 		return r.stateRefused(err, otherState)
 	}
-	if !missing {
-		real = filepath.Join(real, filepath.Base(dir))
-	}
+	// The directory itself is made searchable by makeState.
 	if err := passable(real); err != nil {
 		return r.stateRefused(err, "let the root of a sandbox through, who is nobody on this host; or "+setState)
 	}
@@ -58,6 +55,9 @@ func (r *Runtime) stateRefused(err error, hint string) *sandbox.Error {
 // against it.
 func (r *Runtime) makeState(f Flavour) *sandbox.Error {
 	err := ownDir(r.config.StateDir, 0o711)
+	if err == nil {
+		err = openState(r.config.StateDir)
+	}
 	for _, d := range []struct {
 		path string
 		mode fs.FileMode
@@ -78,6 +78,20 @@ func (r *Runtime) makeState(f Flavour) *sandbox.Error {
 		return r.stateRefused(err, otherState)
 	}
 	return r.checkState()
+}
+
+// openState lets everybody through the state directory. A service manager may
+// have made it for its owner alone, as may a start that was killed under another
+// umask. It is looked at again for that: nothing else's is ever changed.
+func openState(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil || info.Mode().Perm()&0o001 != 0 {
+		return err
+	}
+	if err := onlyState(dir); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o711)
 }
 
 // ownDir makes a directory, or sees that the one that is there is this

@@ -53,17 +53,18 @@ func TestADirectoryThatIsNotTheRuntimesIsLeftAsItIs(t *testing.T) {
 		files []string
 		says  string // nothing: it is taken
 		hint  string
+		then  fs.FileMode // of what is taken
 	}{
-		"a private one":                         {0o700, []string{"secret"}, `holds "secret"`, "not there yet"},
-		"one for everybody to read":             {0o755, []string{"secret"}, `holds "secret"`, "not there yet"},
-		"another program's state":               {0o755, []string{"runc/container/state.json"}, `holds "runc"`, "not there yet"},
-		"an empty one":                          {0o755, nil, "", ""},
-		"an empty one, private":                 {0o700, nil, "not searchable for everybody (chmod o+x", "let the root of a sandbox through"},
-		"a file system of its own":              {0o755, []string{"lost+found/x"}, "", ""},
-		"its own":                               {0o711, []string{"runc/bundles/x/x", "runc/run/x"}, "", ""},
-		"its own, with a note in it":            {0o711, []string{"runc/bundles/x/x", "runc/run/x", "note"}, "", ""},
-		"its own, from a start that was killed": {0o711, []string{"runc/bundles/x/x"}, "", ""},
-		"its own, for its owner alone":          {0o700, []string{"runc/bundles/x/x", "runc/run/x"}, "chmod o+x", "let the root of a sandbox through"},
+		"a private one":                         {0o700, []string{"secret"}, `holds "secret"`, "not there yet", 0},
+		"one for everybody to read":             {0o755, []string{"secret"}, `holds "secret"`, "not there yet", 0},
+		"another program's state":               {0o755, []string{"runc/container/state.json"}, `holds "runc"`, "not there yet", 0},
+		"an empty one":                          {0o755, nil, "", "", 0o755},
+		"an empty one, private":                 {0o700, nil, "", "", 0o711},
+		"a file system of its own":              {0o755, []string{"lost+found/x"}, "", "", 0o755},
+		"its own":                               {0o711, []string{"runc/bundles/x/x", "runc/run/x"}, "", "", 0o711},
+		"its own, with a note in it":            {0o711, []string{"runc/bundles/x/x", "runc/run/x", "note"}, "", "", 0o711},
+		"its own, from a start that was killed": {0o700, []string{"runc/bundles/x/x"}, "", "", 0o711},
+		"its own, for its owner alone":          {0o700, []string{"runc/bundles/x/x", "runc/run/x"}, "", "", 0o711},
 	} {
 		t.Run(what, func(t *testing.T) {
 			dir := filepath.Join(testkit.Dir(t), "state")
@@ -87,8 +88,8 @@ func TestADirectoryThatIsNotTheRuntimesIsLeftAsItIs(t *testing.T) {
 				if fault := r.makeState(Runc); fault != nil {
 					t.Fatal(fault)
 				}
-				if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != c.mode {
-					t.Errorf("the mode is %v, %v, want %v", info.Mode(), err, c.mode)
+				if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != c.then {
+					t.Errorf("the mode is %v, %v, want %v", info.Mode(), err, c.then)
 				}
 				return
 			}
@@ -103,6 +104,37 @@ func TestADirectoryThatIsNotTheRuntimesIsLeftAsItIs(t *testing.T) {
 				t.Errorf("a refused start made\n%sof\n%s", got, before)
 			}
 		})
+	}
+}
+
+// What others have put there after the first look stays as it is.
+func TestAForeignDirectoryIsNotOpened(t *testing.T) {
+	dir := filepath.Join(testkit.Dir(t), "state")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, "secret"), "")
+	before := listing(t, dir)
+	if fault := stateful(t, dir).makeState(Runc); fault == nil || !strings.Contains(fault.Error(), `holds "secret"`) {
+		t.Errorf("got %v", fault)
+	}
+	if got := listing(t, dir); got != before {
+		t.Errorf("it is\n%sof\n%s", got, before)
+	}
+}
+
+func TestWhatIsAboveTheStateDirectoryIsNotOpened(t *testing.T) {
+	above := filepath.Join(testkit.Dir(t), "above")
+	if err := os.Mkdir(above, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := stateful(t, filepath.Join(above, "state"))
+	_, fault := r.ready(t.Context(), "scanner", true)
+	if fault == nil || !strings.Contains(fault.Error(), "(chmod o+x "+above+")") || !strings.Contains(fault.Hint, "let the root of a sandbox through") {
+		t.Errorf("got %v", fault)
+	}
+	if info, err := os.Stat(above); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("its mode is %v, %v", info.Mode(), err)
 	}
 }
 
