@@ -65,7 +65,7 @@ func (d *document) decode() (*Config, error) {
 	if err := d.decodeCrun(&c.Worker.Sandbox.Crun); err != nil {
 		return nil, err
 	}
-	if err := d.checkPlaces(); err != nil {
+	if err := d.checkPlaces(c.Worker.Sandbox.Runtime); err != nil {
 		return nil, err
 	}
 	if err := d.validateSandbox(c); err != nil {

@@ -68,7 +68,7 @@ func (d *document) decodeStorage(c *Config) error {
 		if d.registrys(name) {
 			continue
 		}
-		if err := d.validateBackend(c.Storage.Backends[name]); err != nil {
+		if err := d.validateBackend(c.Worker.Sandbox, c.Storage.Backends[name]); err != nil {
 			return err
 		}
 	}
@@ -103,9 +103,10 @@ func (d *document) decodeBackend(name string) Backend {
 	return b
 }
 
-// validateBackend refuses what can't be a backend. No message has a value of a
+// validateBackend refuses what can't be a backend. What no bundle goes through is
+// not opened here, and neither is its certificate. No message has a value of a
 // secret, and so none has one of a key beside it.
-func (d *document) validateBackend(b Backend) error {
+func (d *document) validateBackend(s Sandbox, b Backend) error {
 	at := func(key string) string { return "storage" + sep + "backends" + sep + b.Name + sep + key }
 	switch {
 	case b.Type == "":
@@ -114,15 +115,15 @@ func (d *document) validateBackend(b Backend) error {
 		return d.refuse(at("type"), "type %.32q of backend '%s' is not known; one of %s", b.Type, b.Name, strings.Join(Backends, ", "))
 	case b.Type == "filesystem" && b.Path == "":
 		return d.refuse(at("type"), "backend '%s' has no path; set [storage.backends.%s] path to its directory", b.Name, b.Name)
-	case b.Type == "filesystem":
-		return d.checkPlace(at("path"), b.Path)
 	case b.Type != "s3":
 		return nil
 	case b.Bucket == "":
 		return d.refuse(at("type"), "backend '%s' has no bucket; set [storage.backends.%s] bucket", b.Name, b.Name)
 	}
-	if err := d.checkPlace(at("ca_file"), b.CAFile); err != nil {
-		return err
+	if s.StorageHop() {
+		if err := d.checkPlace(at("ca_file"), b.CAFile); err != nil {
+			return err
+		}
 	}
 	if fault := endpointFault(b.Endpoint); fault != "" {
 		return d.refuse(at("endpoint"), "the endpoint of backend '%s' %s; want http://HOST[:PORT] or https://HOST[:PORT]", b.Name, fault)
@@ -217,7 +218,7 @@ func (d *document) validateBundles(c *Config, names []string) error {
 	if fault := presignFault(s.Runtime, b.Type); fault != "" {
 		return d.refuse(blame, "%s", fault)
 	}
-	if err := d.validateBackend(b); err != nil {
+	if err := d.validateBackend(s, b); err != nil {
 		return err
 	}
 	return d.validateReach(s.Runtime, b)
