@@ -115,7 +115,7 @@ var keys = []Key{
 	{tableCrun, "program", String, `"crun"`, 0, 0, "The runtime program: `crun`, `runc` or `runsc`, as a path or a name looked up on `PATH`. It is asked which of them it is."},
 	{tableCrun, "state_dir", String, `"/var/lib/batlehub-sandbox/crun"`, 0, 0, "Directory of the worker's own for the runs' bundles and the program's state. It is made if it is missing, but nothing above it is."},
 	{tableCrun, "rooms", String, `"/opt/sandbox"`, 0, 0, "Directory with one tree per scanner, named after it."},
-	{tableCrun, "digests", Table, "{}", 0, 0, "Pinned digests of rooms, `scanner = \"sha256:…\"`; a name that is no scanner's is refused. A room that is not here has its digest in the file `<room>.digest` beside it."},
+	{tableCrun, "digests", Table, "{}", 0, 0, "Pinned digests of rooms, `scanner = \"sha256:…\"`; a name that is a scanner's but for a slip is refused, and one that is no scanner's is a warning: it holds for `run --room` alone. A room that is not here has its digest in the file `<room>.digest` beside it."},
 	{tableCrun, "userns_base", Integer, "100000", -1 << 62, 0, "This host's id of a sandbox's id 0; with it go the 65535 ids after it, which nobody may have."},
 	{tableCrun, "user", String, `"65532:65532"`, 0, 0, "Whom the agent runs as inside: `uid:gid`, or one number for both. 0 is refused."},
 	{tableCrun, "cgroup_parent", String, `"batlehub-sandbox"`, 0, 0, "Cgroup below which each run has its own, from the hierarchy's root."},

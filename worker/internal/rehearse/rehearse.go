@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
+	"github.com/batleforc/batlehub-sandbox/runtime/crun"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/wire"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
@@ -17,7 +18,8 @@ import (
 
 // Config plans a run of every configured scanner over an artifact of
 // nothing, and refuses what no agent would follow: found at load, and not with
-// the first artifact. Its errors are *config.Error.
+// the first artifact. Its errors are *config.Error. What it merely finds odd it
+// adds to the configuration's warnings.
 func Config(c *config.Config) error {
 	for _, name := range slices.Sorted(maps.Keys(c.Scanners)) {
 		s := c.Scanners[name]
@@ -38,21 +40,27 @@ func Config(c *config.Config) error {
 	return checkPins(c)
 }
 
-// checkPins refuses a pinned digest that no scanner's room is held to: with a
-// slip in its name the room it was meant for would be held to a weaker one, or
-// to none. A predefined scanner may be named without a table of its own.
+// checkPins refuses a pinned digest whose scanner has a slip in its name: the room
+// it was meant for would be held to a weaker one, or to none. One of any other
+// name is said and kept: it may be that of a room for commands alone, or lie in a
+// file that several hosts share. A predefined scanner may be named without a
+// table of its own.
 func checkPins(c *config.Config) error {
+	if c.Worker.Sandbox.Runtime != crun.Name {
+		return nil
+	}
 	known := slices.Concat(slices.Sorted(maps.Keys(c.Scanners)), scanner.Predefined())
 	for _, pin := range c.Worker.Sandbox.Crun.Pins {
 		if slices.Contains(known, pin.Scanner) {
 			continue
 		}
-		meant := fmt.Sprintf("add [scanners.%s]", pin.Scanner)
+		message := fmt.Sprintf("[worker.sandbox.crun.digests] pins %q, which is no scanner here", pin.Scanner)
 		if near := config.Nearest(pin.Scanner, known); near != "" {
-			meant = fmt.Sprintf("did you mean %q?", near)
+			return &config.Error{File: pin.File, Line: pin.Line, Message: fmt.Sprintf(
+				"%s; did you mean %q? (the digest of a room without a scanner goes beside it: sandboxctl tree --pin)", message, near)}
 		}
-		return &config.Error{File: pin.File, Line: pin.Line, Message: fmt.Sprintf(
-			"[worker.sandbox.crun.digests] pins %q, which is no scanner here; %s (the digest of a room without a scanner goes beside it: sandboxctl tree --pin)", pin.Scanner, meant)}
+		c.Warnings = append(c.Warnings, config.Warning{File: pin.File, Line: pin.Line, Message: fmt.Sprintf(
+			"%s; it holds for sandboxctl run --room %s alone", message, pin.Scanner)})
 	}
 	return nil
 }

@@ -28,24 +28,50 @@ func TestAScannerThatNoAgentWouldRunIsRefusedAtLoad(t *testing.T) {
 	}
 }
 
-func TestADigestThatIsPinnedForNoScannerIsRefused(t *testing.T) {
-	const sum = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	pinned := func(name string) string {
-		return "[scanners.evil]\ncommand = \"evil\"\n[worker.sandbox.crun.digests]\n" + name + " = \"" + sum + "\"\n"
-	}
+const sum = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// pinned is a configuration under that runtime with a digest for that name in
+// line 6.
+func pinned(runtime, name string) string {
+	return "[worker.sandbox]\nruntime = \"" + runtime + "\"\n[scanners.evil]\ncommand = \"evil\"\n[worker.sandbox.crun.digests]\n" + name + " = \"" + sum + "\"\n"
+}
+
+func TestADigestThatIsPinnedForAScannerWithASlipIsRefused(t *testing.T) {
 	const beside = " (the digest of a room without a scanner goes beside it: sandboxctl tree --pin)"
 	for name, want := range map[string]string{
 		"evil": "", "gitleaks": "", "trivy": "",
-		"evli":     `:4: [worker.sandbox.crun.digests] pins "evli", which is no scanner here; did you mean "evil"?` + beside,
-		"gitleak":  `:4: [worker.sandbox.crun.digests] pins "gitleak", which is no scanner here; did you mean "gitleaks"?` + beside,
-		"faraway9": `:4: [worker.sandbox.crun.digests] pins "faraway9", which is no scanner here; add [scanners.faraway9]` + beside,
+		"evli":    `:6: [worker.sandbox.crun.digests] pins "evli", which is no scanner here; did you mean "evil"?` + beside,
+		"gitleak": `:6: [worker.sandbox.crun.digests] pins "gitleak", which is no scanner here; did you mean "gitleaks"?` + beside,
 	} {
-		err := Config(load(t, pinned(name)))
+		c := load(t, pinned("crun", name))
+		err := Config(c)
 		switch {
-		case want == "" && err != nil:
-			t.Errorf("%s: %v", name, err)
+		case want == "" && (err != nil || len(c.Warnings) > 0):
+			t.Errorf("%s: %v, warnings %v", name, err, c.Warnings)
 		case want != "" && (err == nil || !config.IsConfig(err) || !strings.HasSuffix(err.Error(), want)):
 			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
+// It may be the pin of a room for commands, or of a scanner of another host's.
+func TestADigestThatIsPinnedForNoScannerIsAWarning(t *testing.T) {
+	c := load(t, pinned("crun", "faraway9"))
+	const want = `:6: [worker.sandbox.crun.digests] pins "faraway9", which is no scanner here; it holds for sandboxctl run --room faraway9 alone`
+	if err := Config(c); err != nil || len(c.Warnings) != 1 || !strings.HasSuffix(c.Warnings[0].String(), want) {
+		t.Errorf("%v, warnings %v, want %s", err, c.Warnings, want)
+	}
+	if c.Worker.Sandbox.Crun.Digests["faraway9"] != sum {
+		t.Errorf("digests %v", c.Worker.Sandbox.Crun.Digests)
+	}
+}
+
+func TestDigestsAreNobodysUnderAnotherRuntime(t *testing.T) {
+	for _, name := range []string{"evli", "faraway9"} {
+		c := load(t, pinned("bwrap", name))
+		before := len(c.Warnings)
+		if err := Config(c); err != nil || len(c.Warnings) != before {
+			t.Errorf("%s: %v, warnings %v", name, err, c.Warnings)
 		}
 	}
 }
