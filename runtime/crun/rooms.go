@@ -44,8 +44,8 @@ func WritePin(ctx context.Context, dir string) (string, error) {
 
 // checkTree sees that no run would refuse the room for who may change it, or for
 // an agent that it may not execute. What belongs into a room is package room's
-// to say. What is above the directory of rooms is not looked at: a room may be
-// built elsewhere than where it is used.
+// to say. The directory that it is in and what is above that are not looked at: a
+// room may be built elsewhere than where it is used.
 func checkTree(ctx context.Context, dir string) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -65,14 +65,7 @@ func checkTree(ctx context.Context, dir string) error {
 	if err == nil {
 		err = s.fault
 	}
-	if err != nil {
-		return err
-	}
-	rooms, err := filepath.EvalSymlinks(filepath.Dir(dir))
-	if err != nil {
-		return err
-	}
-	return onlyOurs(rooms)
+	return err
 }
 
 // rooms are the trees of a runtime.

@@ -63,11 +63,22 @@ func pinnedRoom(t *testing.T) (r *rooms, dir string) {
 	return &rooms{dir: dir, base: DefaultUsernsBase}, dir
 }
 
-func TestNoRoomIsPinnedWhereOthersCanPutAnother(t *testing.T) {
-	_, dir := pinnedRoom(t)
-	chmod(t, dir, 0o777|fs.ModeSticky)
-	if _, err := WritePin(t.Context(), filepath.Join(dir, "scanner")); err == nil || !strings.Contains(err.Error(), dir+" is writable for others") {
-		t.Errorf("got %v", err)
+// A room may be built elsewhere than where it is used, under any umask.
+func TestWhereARoomIsUsedIsNotForItsPinToSay(t *testing.T) {
+	r, dir := pinnedRoom(t)
+	for what, open := range map[string]func(){
+		"for everybody":   func() { chmod(t, dir, 0o777|fs.ModeSticky) },
+		"for a group":     func() { share(t, dir, 50, 0o775) },
+		"somebody else's": func() { give(t, dir, 1234) },
+	} {
+		chmod(t, dir, 0o755)
+		open()
+		if _, err := WritePin(t.Context(), filepath.Join(dir, "scanner")); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, fault := r.find(t.Context(), "scanner", true); fault == nil || !strings.Contains(fault.Error(), dir+", is not safe from others") {
+			t.Errorf("%s: a run says %v", what, fault)
+		}
 	}
 }
 
