@@ -21,6 +21,27 @@ func TestOnlyWhatARunHasWrittenIsItsCgroup(t *testing.T) {
 	}
 }
 
+func TestALostCgroupIsNoReasonForAStartThatFailed(t *testing.T) {
+	const exec = `runc run failed: unable to start container process: exec: "/usr/local/bin/agent": `
+	const lost = "runc run failed: unable to apply cgroup configuration: failed to write 71: " +
+		"open /sys/fs/cgroup/memory/batlehub-sandbox/x/c/cgroup.procs: no such file or directory"
+	for stderr, want := range map[string]bool{
+		"": false,
+		"runc run failed: container init was OOM-killed (memory limit too low?)": false,
+		exec + "permission denied":                        true,
+		exec + "no such file or directory\n":              true,
+		exec + "Exec format error":                        true,
+		"crun: mount `proc` to `/proc`: Invalid argument": true,
+		lost:                                     false,
+		lost + "\n" + exec + "permission denied": true,
+		"writing file `/cgroup/x/memory.max`: Invalid argument\nsomething else": false,
+	} {
+		if namesReason(stderr) != want {
+			t.Errorf("%q: got %v", stderr, !want)
+		}
+	}
+}
+
 // The worker that was killed had another configuration than the one that sweeps.
 func TestASweepFindsTheCgroupOfAnOlderConfiguration(t *testing.T) {
 	for _, marked := range []string{"config.json", ""} {

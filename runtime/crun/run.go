@@ -266,14 +266,23 @@ func (e engine) broken(dir *bundle.Dir, exit process.Exit, oomKilled, known bool
 }
 
 // neverStarted says whether the program itself told why it could not start the
-// agent, in words that the kernel has for other things than a want of memory.
+// agent.
 func neverStarted(dir *bundle.Dir, exit process.Exit) bool {
-	if exit.Signal != 0 || exit.Status != 1 || dir.Fetched() {
-		return false
-	}
-	for _, words := range []string{"permission denied", "not permitted", "no such file", "not a directory", "invalid", "exec format"} {
-		if strings.Contains(strings.ToLower(exit.Stderr), words) {
-			return true
+	return exit.Signal == 0 && exit.Status == 1 && !dir.Fetched() && namesReason(exit.Stderr)
+}
+
+// namesReason says whether a program's complaint is in words that the kernel has
+// for other things than a want of memory. A line about cgroups says nothing: runc
+// looks in vain for its own once memory ran out under its first process.
+func namesReason(stderr string) bool {
+	for line := range strings.Lines(strings.ToLower(stderr)) {
+		if strings.Contains(line, "cgroup") {
+			continue
+		}
+		for _, words := range []string{"permission denied", "not permitted", "no such file", "not a directory", "invalid", "exec format"} {
+			if strings.Contains(line, words) {
+				return true
+			}
 		}
 	}
 	return false

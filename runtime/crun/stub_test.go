@@ -148,10 +148,15 @@ func TestWhetherMemoryRanOutIsSaidToBeUnknownWhereItIs(t *testing.T) {
 	if l, fault := (host{}).layout(Runc); fault != nil || !l.isV1() {
 		t.Skip("not run: cgroup v2 always tells")
 	}
-	r, _ := stubbed(t, stub{run: "exit 137"})
-	_, err := r.Run(t.Context(), scan("true"))
-	if e := asFault(t, err); e.OOMKilled || !strings.Contains(e.Detail, "not known") {
-		t.Errorf("got %v", e)
+	for _, end := range []string{
+		"exit 137",
+		`echo "open /sys/fs/cgroup/memory/x/cgroup.procs: no such file or directory" >&2; exit 1`,
+	} {
+		r, _ := stubbed(t, stub{run: end})
+		_, err := r.Run(t.Context(), scan("true"))
+		if e := asFault(t, err); e.OOMKilled || !strings.Contains(e.Detail, "not known") {
+			t.Errorf("%s: got %v", end, e)
+		}
 	}
 }
 
