@@ -61,7 +61,7 @@ func (e engine) trace(ctx context.Context, path string, g group, dir, name strin
 	if err := t.fault(); err != nil {
 		return nil, process.Exit{}, err
 	}
-	calls, err := t.calls()
+	calls, err := t.calls(ctx)
 	return calls, process.Exit{}, err
 }
 
@@ -156,10 +156,17 @@ func (t *tracer) fault() error {
 	return nil
 }
 
-// calls are the calls that were traced, once strace has ended.
-func (t *tracer) calls() ([]string, error) {
+// calls are the calls that were traced, once strace has ended. What it left
+// behind may hold the FIFO open, and that has no end then.
+func (t *tracer) calls(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, short)
+	defer cancel()
 	_ = t.open.Close()
-	<-t.parsed
+	select {
+	case <-t.parsed:
+	case <-ctx.Done():
+		return nil, untraced("strace has ended and what it wrote has not: something else holds it open; record again")
+	}
 	if t.wrong != nil {
 		return nil, &traceError{t.wrong}
 	}
