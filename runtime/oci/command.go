@@ -3,7 +3,9 @@ package oci
 import (
 	"context"
 	"os"
+	"os/user"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,20 +24,36 @@ var PassedOn = []string{
 // Located is what of this process's environment says whose containers an engine's
 // command line sees, as "NAME=value": where the same engine's is another, so are
 // its containers. Of what the command line does not get, such as CONTAINER_HOST,
-// it says nothing.
+// it says nothing, nor of a home that is the account's own.
 func Located(engine string) []string {
-	decisive := []string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG"}
-	if engine == Podman {
-		decisive = []string{"CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF"}
-		if !root() {
-			// Rootful podman keeps its containers in one place for everybody.
-			decisive = append(decisive, "HOME", "XDG_DATA_HOME")
-		}
-	}
+	names := decisive(engine, root())
 	return slices.DeleteFunc(environ(Config{Engine: engine}), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return !slices.Contains(decisive, name)
+		name, value, _ := strings.Cut(entry, "=")
+		return !slices.Contains(names, name) || name == "HOME" && value == ownHome()
 	})
+}
+
+// ownHome is the home directory of this process's account, empty for one that
+// nobody knows.
+func ownHome() string {
+	account, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	if err != nil {
+		return ""
+	}
+	return account.HomeDir
+}
+
+// decisive are the variables by which an engine finds its containers. Rootful
+// podman keeps them, and what it reads, in one place for everybody, whose HOME
+// says nothing. Docker's has the context that was chosen with "docker context use".
+func decisive(engine string, root bool) []string {
+	switch {
+	case engine != Podman:
+		return []string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "HOME"}
+	case root:
+		return []string{"CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "STORAGE_DRIVER"}
+	}
+	return []string{"CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "STORAGE_DRIVER", "HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"}
 }
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
