@@ -15,5 +15,10 @@ func Reach(c *config.Config) string {
 	if s.Runtime != oci.Name {
 		return c.Reach()
 	}
-	return fmt.Sprintf("%s %q", c.Reach(), oci.Located(s.OCI.Engine))
+	located := oci.Located(s.OCI.Engine)
+	if len(located) == 0 {
+		// The ids that a host has held stay its own.
+		return c.Reach()
+	}
+	return fmt.Sprintf("%s %q", c.Reach(), located)
 }

@@ -2,7 +2,9 @@ package build
 
 import (
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/oci"
@@ -42,6 +44,10 @@ func TestAnEngineThatIsReachedElsewhereIsAnotherReach(t *testing.T) {
 		{"docker's configuration", docker, env{"DOCKER_CONFIG": "/srv/docker"}, true},
 		{"what podman reads", someOCI, env{"CONTAINERS_CONF": "/srv/containers.conf"}, true},
 		{"podman's storage", someOCI, env{"CONTAINERS_STORAGE_CONF": "/srv/storage.conf"}, true},
+		{"docker's home", docker, env{"HOME": "/srv/home"}, true},
+		{"podman's driver", someOCI, env{"STORAGE_DRIVER": "vfs"}, true},
+		{"what a rootless podman reads", someOCI, env{"XDG_CONFIG_HOME": "/srv/config"}, os.Geteuid() != 0},
+		{"a rootless podman's home", someOCI, env{"HOME": "/srv/home"}, os.Geteuid() != 0},
 		{"a rootless podman's storage", someOCI, env{"XDG_DATA_HOME": "/srv/data"}, os.Geteuid() != 0},
 		{"docker's daemon under podman", someOCI, env{"DOCKER_HOST": socket}, false},
 		{"podman's configuration under docker", docker, env{"CONTAINERS_CONF": "/srv/containers.conf"}, false},
@@ -55,5 +61,27 @@ func TestAnEngineThatIsReachedElsewhereIsAnotherReach(t *testing.T) {
 				t.Errorf("%s and %s: parted %t, want %t", bare, reach, bare != reach, c.parts)
 			}
 		})
+	}
+}
+
+// The tag of an id is made of the reach: another one would leave to age what the
+// last release was killed with.
+func TestTheReachOfAPlainHostStaysTheConfigurations(t *testing.T) {
+	account, err := user.LookupId(strconv.Itoa(os.Geteuid()))
+	if err != nil {
+		t.Skipf("not run: this account has no home: %v", err)
+	}
+	plain := map[string]string{"HOME": account.HomeDir, "PATH": "/usr/bin:/bin"}
+	for text, want := range map[string]string{
+		someOCI: `["oci" "podman" ""]`,
+		someOCI + "[worker.sandbox.oci]\nengine = \"docker\"\n": `["oci" "docker" ""]`,
+		"[worker.sandbox]\nruntime = \"crun\"\n":                `["crun" "/var/lib/batlehub-sandbox/crun"]`,
+	} {
+		if got := reachOf(t, text, plain); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got, want := reachOf(t, someOCI, map[string]string{"STORAGE_DRIVER": "vfs"}), `["oci" "podman" ""] ["STORAGE_DRIVER=vfs"]`; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
