@@ -21,6 +21,7 @@ import (
 //	crun        the container 45 s
 //	bwrap       the processes 5 s
 //
+// The sweep after a run without an answer (see lastSweep) ends with a signal.
 // What still cleans up then is stuck. docs/operations/scan-worker.md has the
 // number, which a service manager's own patience has to be above.
 const (

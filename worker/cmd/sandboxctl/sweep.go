@@ -98,18 +98,17 @@ func unanswered(err error) bool {
 // lastSweep bounds the sweep at the end, for which somebody waits.
 const lastSweep = 10 * time.Second
 
-// nothingLeft sweeps what this worker itself has left. Most runs without an answer
-// leave nothing, such as one that ran out of time, and a sweep that ends well
-// shows it. Who was told to stop does not wait for that, nor does anybody where
-// already the first sweep came to nothing.
+// nothingLeft sweeps what this worker itself has left, and nobody else's. Most runs
+// without an answer leave nothing, such as one that ran out of time, and a sweep
+// that ends well shows it. Who is told to stop does not wait for that, nor does
+// anybody where already the first sweep came to nothing.
 func (s *session) nothingLeft() bool {
 	select {
 	case <-s.stopped:
 		return false
 	default:
 	}
-	after := s.config.Worker.Sandbox.OrphanAfter()
-	if after == 0 {
+	if s.config.Worker.Sandbox.OrphanAfter() == 0 {
 		return true
 	}
 	if !s.swept {
@@ -117,6 +116,19 @@ func (s *session) nothingLeft() bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastSweep)
 	defer cancel()
-	_, err := s.Sweep(ctx, sandbox.SweepPolicy{Worker: s.worker.ID(), OlderThan: after})
-	return err == nil
+	swept := make(chan error, 1)
+	go func() {
+		_, err := s.Sweep(ctx, sandbox.SweepPolicy{Worker: s.worker.ID()})
+		swept <- err
+	}()
+	// A runtime ends a container that it has begun to end whatever the context
+	// says, in patience of its own, and is not waited for: what it leaves so is
+	// the next start's.
+	select {
+	case err := <-swept:
+		return err == nil
+	case <-ctx.Done():
+	case <-s.stopped:
+	}
+	return false
 }
