@@ -75,6 +75,9 @@ func (s Sandbox) StorageHop() bool {
 // Offline says that no run of this runtime can have a network.
 func (s Sandbox) Offline() bool { return s.Runtime == "crun" }
 
+// Pinned says that a room of this runtime is held to its pinned digest.
+func (s Sandbox) Pinned() bool { return s.Runtime == "crun" }
+
 // DefaultImage is the image of scanners that name none, as the chosen runtime's
 // table has it.
 func (s Sandbox) DefaultImage() string {

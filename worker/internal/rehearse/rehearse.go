@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/bundle"
-	"github.com/batleforc/batlehub-sandbox/runtime/crun"
 	"github.com/batleforc/batlehub-sandbox/runtime/sandbox"
 	"github.com/batleforc/batlehub-sandbox/wire"
 	"github.com/batleforc/batlehub-sandbox/worker/config"
@@ -46,7 +45,7 @@ func Config(c *config.Config) error {
 // file that several hosts share. A predefined scanner may be named without a
 // table of its own.
 func checkPins(c *config.Config) error {
-	if c.Worker.Sandbox.Runtime != crun.Name {
+	if !c.Worker.Sandbox.Pinned() {
 		return nil
 	}
 	known := slices.Concat(slices.Sorted(maps.Keys(c.Scanners)), scanner.Predefined())
