@@ -87,7 +87,7 @@ func TestATraceWithoutAnEndFillsNoDisk(t *testing.T) {
 		t.Skip("not run: there is no strace here")
 	}
 	r := live(t, "runc", nil)
-	spec := scan("tail", "-c", "1", "/dev/zero") // reads until it is killed
+	spec := scan("tail", "---disable-inotify", "-n", "0", "-s", "0", "-f", "/usr/bin/cat") // asks until it is killed
 	spec.Timeout = 5 * time.Second
 	recorded := make(chan error, 1)
 	go func() {

@@ -53,6 +53,9 @@ func Build(t testing.TB, pkg string) string {
 	if p := built.programs[pkg]; p != "" {
 		return p
 	}
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skipf("not run: there is no go here to build %s with", pkg)
+	}
 	if built.dir == "" {
 		dir, err := os.MkdirTemp("", "sandbox-test-bin-")
 		if err != nil {
