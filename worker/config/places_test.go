@@ -1,6 +1,9 @@
 package config
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // A file that hosts of several runtimes share has paths that are nobody's on this
 // one.
@@ -21,6 +24,9 @@ func TestAPathThatTheRuntimeDoesNotReadMayBeRelative(t *testing.T) {
 		"kubernetes": runDir + bwrap + engine + crun + used,
 		"crun":       runDir + bwrap + engine + kubernetes + unused,
 	} {
+		if slices.Contains(absent, runtime) {
+			continue
+		}
 		if _, err := Load(write(t, "config.toml", "[worker.sandbox]\nruntime = \""+runtime+"\"\n"+text)); err != nil {
 			t.Errorf("%s: %v", runtime, err)
 		}
