@@ -178,3 +178,44 @@ func TestAStateDirectoryThatCantBeMadeIsOneRefusal(t *testing.T) {
 		}
 	}
 }
+
+func TestTheStateDirectoryIsTheWorkersOwn(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not run: it takes root to give files away")
+	}
+	parent := testkit.Dir(t)
+	for what, plant := range map[string]func(path string) error{
+		"somebody else's": func(path string) error { return errors.Join(os.Mkdir(path, 0o755), os.Chown(path, 65534, 65534)) },
+		"everybody's":     func(path string) error { return errors.Join(os.Mkdir(path, 0o755), os.Chmod(path, 0o777)) },
+		"a link":          func(path string) error { return os.Symlink(parent, path) },
+		"a file":          func(path string) error { return os.WriteFile(path, nil, 0o600) },
+	} {
+		path := filepath.Join(parent, strings.ReplaceAll(what, " ", "-"))
+		if err := plant(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := ownDir(path, 0o711); err == nil {
+			t.Errorf("%s is taken", what)
+		}
+	}
+	path := filepath.Join(parent, "new")
+	for _, mode := range []os.FileMode{0o711, 0o700} {
+		if err := ownDir(path, 0o711); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("the mode is %v, %v, want that of what was there", info.Mode(), err)
+		}
+		chmod(t, path, 0o700)
+	}
+	if err := ownDir(filepath.Join(parent, "a/b"), 0o711); err == nil {
+		t.Error("what is above it was made too")
+	}
+	chmod(t, path, 0o700)
+	if err := passable(filepath.Join(path, "..")); err != nil {
+		t.Error(err)
+	}
+	if err := passable(path); err == nil || !strings.Contains(err.Error(), "chmod o+x") {
+		t.Errorf("got %v", err)
+	}
+}
