@@ -53,7 +53,7 @@ func commandFault(command string) string {
 func placeholderFault(arg string) string {
 	for _, m := range placeholder.FindAllStringSubmatch(arg, -1) {
 		word, spaced := m[2], m[1]+m[3] != ""
-		near := nearest(word, Placeholders)
+		near := Nearest(word, Placeholders)
 		switch {
 		case !spaced && slices.Contains(Placeholders, word), spaced && near == "":
 			continue

@@ -152,7 +152,7 @@ func (l *layer) unknown(path, table, name string) error {
 	if table != "" {
 		where = "in [" + dotted(path[:strings.LastIndex(path, sep)]) + "]"
 	}
-	if near := nearest(name, tables[table]); near != "" {
+	if near := Nearest(name, tables[table]); near != "" {
 		return l.refuse(path, "unknown key %q %s; did you mean %q?", name, where, near)
 	}
 	return l.refuse(path, "unknown key %q %s; known here: %s", name, where, strings.Join(known(table), ", "))

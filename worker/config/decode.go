@@ -135,7 +135,7 @@ func CheckRuntime(name string) error {
 	case rejected[name] != "":
 		return fmt.Errorf("runtime %q is not supported (%s); one of %s", name, rejected[name], list)
 	}
-	if near := nearest(name, Runtimes); near != "" {
+	if near := Nearest(name, Runtimes); near != "" {
 		return fmt.Errorf("runtime %.64q is not known; did you mean %q? one of %s", name, near, list)
 	}
 	return fmt.Errorf("runtime %.64q is not known; one of %s", name, list)

@@ -47,12 +47,9 @@ func IsConfig(err error) bool {
 	return is
 }
 
-// Nearest returns the name that got was most likely meant to be, or "".
-func Nearest(got string, names []string) string { return nearest(got, names) }
-
-// nearest returns the name closest to got, or "" when none is close: at most a
+// Nearest returns the name closest to got, or "" when none is close: at most a
 // third of the letters may differ, or one name is the beginning of the other.
-func nearest(got string, names []string) string {
+func Nearest(got string, names []string) string {
 	best, bestDistance := "", 1+max(2, len(got)/3)
 	for _, name := range names {
 		d := distance(got, name)
