@@ -1,8 +1,6 @@
 package build
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/batleforc/batlehub-sandbox/worker/config"
@@ -32,15 +30,8 @@ func TestAnImageThatIsNoNameIsRefusedWhereItIsWritten(t *testing.T) {
 // behind the file's name.
 func checkImages(t *testing.T, text, want string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = CheckImages(c)
+	c, file := read(t, text)
+	err := CheckImages(c)
 	switch {
 	case want == "" && err != nil:
 		t.Error(err)
@@ -50,14 +41,7 @@ func checkImages(t *testing.T, text, want string) {
 }
 
 func TestAnImageOfTheCommandLineIsBlamedOnItsFlag(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(file, []byte(someOCI+"[worker.sandbox.oci]\nimage = \"x\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := config.LoadWith([]config.Override{{Flag: "--image", Key: "worker.sandbox.oci.image", Value: "a b"}}, file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, _ := read(t, someOCI+"[worker.sandbox.oci]\nimage = \"x\"\n", config.Override{Flag: "--image", Key: "worker.sandbox.oci.image", Value: "a b"})
 	const want = `--image: image "a b" is not an image's name: invalid reference format; want registry/name@sha256:…, or an image id as sha256:…`
 	if err := CheckImages(c); !config.IsConfig(err) || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)

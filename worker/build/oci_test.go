@@ -43,16 +43,24 @@ func TestAnImageThatIsAlsoTheWorkersIsItWhoeverNamedIt(t *testing.T) {
 	}
 }
 
-func loaded(t *testing.T, text string) Options {
+// read is a configuration of that text, with what the command line has over it,
+// and the file that it is in.
+func read(t *testing.T, text string, over ...config.Override) (c *config.Config, file string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "config.toml")
+	file = filepath.Join(t.TempDir(), "config.toml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := config.Load(file)
+	c, err := config.LoadWith(over, file)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c, file
+}
+
+func loaded(t *testing.T, text string) Options {
+	t.Helper()
+	c, _ := read(t, text)
 	bundles, _ := c.BundleBackend()
 	return Options{Sandbox: c.Worker.Sandbox, Worker: "w", Storage: c.Storage, Bundles: bundles, Getenv: func(string) string { return "" }}
 }

@@ -3,12 +3,10 @@ package build
 import (
 	"os"
 	"os/user"
-	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/batleforc/batlehub-sandbox/runtime/oci"
-	"github.com/batleforc/batlehub-sandbox/worker/config"
 )
 
 // reachOf is the reach of a configuration in an environment of these variables.
@@ -17,14 +15,7 @@ func reachOf(t *testing.T, text string, env map[string]string) string {
 	for _, name := range append([]string{"CONTAINER_HOST"}, oci.PassedOn...) {
 		t.Setenv(name, env[name])
 	}
-	file := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, _ := read(t, text)
 	return Reach(c)
 }
 
